@@ -213,12 +213,12 @@ class Background:
             os.dup2(null, fd)
         os.close(null)
 
-    def ready(self) -> None:
+    def report_ready(self) -> None:
         """Tell the caller, and systemd when it started us, that requests are served."""
         self._report(b"0\n")
         _notify_systemd("READY=1")
 
-    def failed(self, message: str, code: int = 1) -> None:
+    def report_failure(self, message: str, code: int = 1) -> None:
         """Tell the caller why the daemon does not run; prints it when in the foreground."""
         if self._pipe is None:
             print(message, file=sys.stderr)

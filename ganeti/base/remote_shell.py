@@ -94,11 +94,11 @@ def run_everywhere(
 
     known = ports or {}
 
-    def one(node: str) -> process.Result:
+    def run_one(node: str) -> process.Result:
         try:
             return run(node, command, timeout=timeout, input=input, port=known.get(node, 22))
         except errors.CommandError as err:
             return process.Result((node,), SSH_FAILED, "", errors.text(err))
 
     with ThreadPoolExecutor(max_workers=max(1, min(PARALLEL, len(nodes)))) as pool:
-        return list(pool.map(one, nodes))
+        return list(pool.map(run_one, nodes))

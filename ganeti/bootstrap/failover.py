@@ -187,10 +187,13 @@ class Failover:
         if old is None or not old.ok:
             return
         steps: list[tuple[str, Callable[[], Any]]] = [
-            ("stop the old master", lambda: self.rpc.one(self.old, NodeCalls.node_stop_master)),
+            (
+                "stop the old master",
+                lambda: self.rpc.call_one(self.old, NodeCalls.node_stop_master),
+            ),
             (
                 "release the address of the cluster",
-                lambda: self.rpc.one(
+                lambda: self.rpc.call_one(
                     self.old,
                     NodeCalls.node_deactivate_master_ip,
                     master_ip.network(self.config),
@@ -241,7 +244,7 @@ class Failover:
             "GANETI_NEW_MASTER": self.node.name,
         }
         try:
-            results = self.rpc.one(self.node, NodeCalls.hooks_runner, HOOKS, phase, env)
+            results = self.rpc.call_one(self.node, NodeCalls.hooks_runner, HOOKS, phase, env)
         except errors.RpcError as err:
             self.say(f"Hooks were not run: {errors.text(err)}")
             return

@@ -76,7 +76,7 @@ def _serve(options: Serving, where: paths.Paths, background: daemon.Background) 
             made.port,
         )
         daemon.tune_collector()
-        background.ready()
+        background.report_ready()
         with daemon.watchdog(lambda: _ask_self(options, where)):
             stop.wait()
         log.info("Configuration daemon stops")

@@ -86,7 +86,7 @@ class Draft:
         """
         before = self._object("instances", instance)
         assert before is None or isinstance(before, Instance)
-        had, has = address_pool.used_by(before), address_pool.used_by(after)
+        had, has = address_pool.find_used_addresses(before), address_pool.find_used_addresses(after)
         for uuid in {network for network, _ip in had ^ has}:
             network = self._object("networks", uuid)
             if not isinstance(network, Network):

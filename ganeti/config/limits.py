@@ -123,14 +123,14 @@ class _Check:
 
     def _parameter(self, op: OpCode, info: msgspec.structs.FieldInfo) -> frozenset[Mark]:
         """Check one parameter that is given; its marks."""
-        found, value = marks.of(info.type), getattr(op, info.name)
+        found, value = marks.find_marks(info.type), getattr(op, info.name)
         if Mark.SAFE in found:
             self._check_parts(value, info.name)
         elif Mark.HVPARAMS in found:
             known = HYPERVISORS.get(self._hypervisor(op)).params
             self._keys(value, marks.names(known, Mark.SAFE), "hypervisor parameter")
             # What is safe is so for values of its type.
-            params.check(known, params.without_defaults(value), "hypervisor")
+            params.check(known, params.drop_defaults(value), "hypervisor")
         elif Mark.BEPARAMS in found:
             known_here = marks.names(BackendParams, Mark.SAFE)
             self._keys(params.expand_backend(value), known_here, "backend parameter")

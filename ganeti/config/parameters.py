@@ -98,9 +98,9 @@ def _apply_change(
     what: str,
 ) -> Params:
     """A partial set after a change: a parameter that is reset is left out."""
-    change = params.without_retired(change)
+    change = params.drop_retired(change)
     params.refuse_unknown(schema, change, what)
-    own = params.check(schema, params.without_defaults(change), what)
+    own = params.check(schema, params.drop_defaults(change), what)
     return merge(current, change, own)
 
 

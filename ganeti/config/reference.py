@@ -83,7 +83,9 @@ def page() -> str:
 
 def unexplained() -> list[str]:
     """Members without a description."""
-    return [f"{cls.__name__}.{f.name}" for cls in _OBJECTS for f in _own(cls) if not _text(cls, f)]
+    return [
+        f"{cls.__name__}.{f.name}" for cls in _OBJECTS for f in _list_own(cls) if not _text(cls, f)
+    ]
 
 
 def _section(cls: type[ConfigObject]) -> Iterator[str]:
@@ -95,14 +97,14 @@ def _section(cls: type[ConfigObject]) -> Iterator[str]:
     yield "| member | type | default | meaning |"
     yield "|---|---|---|---|"
     known = formats.OBJECT_KEYS.get(_OBJECTS[cls][2], frozenset())
-    for field in _own(cls):
+    for field in _list_own(cls):
         star = "" if field.name in known else " *"
         text = _text(cls, field).replace("<", "&lt;")
         cells = (f"`{field.name}`{star}", _type(field.type), _default(field), text)
         yield f"| {' | '.join(cells)} |"
 
 
-def _own(cls: type[ConfigObject]) -> list[msgspec.structs.FieldInfo]:
+def _list_own(cls: type[ConfigObject]) -> list[msgspec.structs.FieldInfo]:
     """The members of a class, without those that are common to most objects."""
     common = Tagged.__struct_fields__ if issubclass(cls, Tagged) and cls is not Tagged else ()
     return [field for field in typed.fields(cls) if field.name not in common]

@@ -162,7 +162,7 @@ def _find_free_address(config: Config, network: Network, besides: set[str]) -> s
     """The lowest address that nothing has, whatever the map says; AddressPoolError if none."""
     for instance in config.instances.values():
         besides.update(nic.ip for nic in instance.nics if nic.network == network.uuid and nic.ip)
-    found = address_pool.first_free(network, besides)
+    found = address_pool.find_first_free(network, besides)
     if found is None:
         raise errors.AddressPoolError(
             f"network {network.name} ({network.network}) has no free address left"
@@ -172,6 +172,6 @@ def _find_free_address(config: Config, network: Network, besides: set[str]) -> s
 
 def _user(config: Config, network: NetworkUuid, address: str) -> str:
     for instance in config.instances.values():
-        if (network, address) in address_pool.used_by(instance):
+        if (network, address) in address_pool.find_used_addresses(instance):
             return f"instance {instance.name}"
     return "an unknown instance; see gnt-cluster verify"

@@ -216,7 +216,7 @@ def _pools(config: Config) -> Iterator[str]:
         if any(len(text) != size for text in bits if text is not None):
             yield f"the map of addresses of network {network.name} has not one place for each"
             continue
-        taken = set(address_pool.addresses(network, address_pool.own(network)))
+        taken = set(address_pool.addresses(network, address_pool.make_own_map(network)))
         for address, count in users[network.uuid].items():
             where = f"address {address} of network {network.name}"
             if count > 1:

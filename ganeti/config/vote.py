@@ -166,7 +166,7 @@ def _candidates(config: Config) -> list[Node]:
 
 def ask(config: Config, rpc: NodeRpc) -> dict[NodeUuid, Answer[MasterView]]:
     """The views of all nodes that are not offline; blocks until they answered or failed."""
-    return rpc.many(_voters(config), NodeCalls.master_view)
+    return rpc.call_many(_voters(config), NodeCalls.master_view)
 
 
 def hold(
@@ -241,7 +241,7 @@ def claim(
     number = max([rpc.epoch, own.position[0], *seen]) + 1 + lead
     rpc.epoch, rpc.master = number, own.node.name
     awake = [node for node in _voters(config) if node.uuid in answers and answers[node.uuid].ok]
-    accepted = rpc.many(awake, NodeCalls.master_claim, number, own.node.name)
+    accepted = rpc.call_many(awake, NodeCalls.master_claim, number, own.node.name)
     if not alone:
         problem = find_newer_data(config, own, accepted)
         _check(
@@ -249,7 +249,7 @@ def claim(
         )
     if own.node.uuid in accepted:
         # From now on what is here counts as newer than all that older masters have written.
-        rpc.one(own.node, NodeCalls.replica_update, ReplicaUpdate(epoch=number))
+        rpc.call_one(own.node, NodeCalls.replica_update, ReplicaUpdate(epoch=number))
     return number
 
 

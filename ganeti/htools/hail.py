@@ -18,7 +18,7 @@ from ganeti.placement.choose import Wish, choose, choose_all
 from ganeti.placement.facts import Cluster, Instance, Mirror
 from ganeti.placement.layout import Layout
 from ganeti.placement.relocate import Leave, Relocations, wire_step
-from ganeti.placement.secondary import new_secondary
+from ganeti.placement.secondary import choose_secondary
 from ganeti.placement.use import Use
 
 # fmt: off
@@ -104,7 +104,7 @@ def _allocate(cluster: Cluster, wanted: Json, values: Values) -> Answer:
     wish = _wish(wanted, values)
     choice = choose(cluster, wish, survive=_survive(values))
     if not choice.nodes:
-        return Answer(False, choice.why, [])
+        return Answer(False, choice.reason, [])
     where = ", ".join(choice.nodes)
     info = f"{wish.item.name} goes to {where} (group {choice.group}, score {choice.score:.8f})"
     return Answer(True, info, list(choice.nodes))
@@ -119,7 +119,7 @@ def _allocate_many(cluster: Cluster, wanted: Json, values: Values) -> Answer:
     choices = choose_all(cluster, wishes, survive=_survive(values))
     both = [(wish.item.name, choice) for wish, choice in zip(wishes, choices)]
     placed = [[name, list(choice.nodes)] for name, choice in both if choice.nodes]
-    failed = [[name, choice.why] for name, choice in both if not choice.nodes]
+    failed = [[name, choice.reason] for name, choice in both if not choice.nodes]
     return Answer(True, f"{len(placed)} placed, {len(failed)} not", [placed, failed])
 
 
@@ -153,7 +153,7 @@ def _secondary(
     item = next((one for one in cluster.instances if one.name == name), None)
     if item is None:
         return Answer(False, f"there is no instance '{name}'", [])
-    node, why = new_secondary(cluster, item, frozenset(leaving or ()))
+    node, why = choose_secondary(cluster, item, frozenset(leaving or ()))
     if why is not None:
         return Answer(False, why.text, [])
     return Answer(True, f"{name} gets {node}", node if leaving is None else [node])
@@ -173,7 +173,7 @@ def run(values: Values) -> int:
 def _show(title: str, cluster: Cluster, suffix: str, when: str, values: Values) -> None:
     """The nodes on standard error, and the text file of a state, when they are asked for."""
     if "print_nodes" in values:
-        shown = tables.nodes(Layout.first(Board(cluster)), values.get("print_nodes"))
+        shown = tables.nodes(Layout.from_board(Board(cluster)), values.get("print_nodes"))
         warn(f"\n{title} cluster status:\n{shown}\n")
     if "save" in values:
         path = f"{values.get('save')}.{suffix}"

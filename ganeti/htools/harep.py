@@ -23,7 +23,7 @@ from ganeti.placement.board import Board
 from ganeti.placement.choose import Wish, choose
 from ganeti.placement.facts import Cluster, Instance
 from ganeti.placement.layout import Layout
-from ganeti.placement.secondary import new_secondary
+from ganeti.placement.secondary import choose_secondary
 
 # fmt: off
 KNOWN = ("luxi", "job-delay", "reason", "dry-run")
@@ -198,7 +198,7 @@ def _opcodes(state: State, item: Instance, kind: Type) -> tuple[list[Json], str]
     if kind is Type.FAILOVER:
         return [{"OP_ID": "OP_INSTANCE_FAILOVER", **name}], f"starts on {item.secondary}"
     if kind is Type.FIX_STORAGE:
-        node, why = new_secondary(state.cluster, item, frozenset({item.secondary}))
+        node, why = choose_secondary(state.cluster, item, frozenset({item.secondary}))
         if why is not None:
             raise RepairError(why.text)
         _take_place(state, item, (item.primary, node))
@@ -211,7 +211,7 @@ def _opcodes(state: State, item: Instance, kind: Type) -> tuple[list[Json], str]
         dataclasses.replace(state.cluster, instances=others), Wish(fresh, group, ignore_policy=True)
     )
     if not choice.nodes:
-        raise RepairError(choice.why)
+        raise RepairError(choice.reason)
     _take_place(state, item, (*choice.nodes, "")[:2])
     opcodes: list[Json] = [
         {"OP_ID": "OP_INSTANCE_RECREATE_DISKS", **name, "nodes": list(choice.nodes)},
@@ -229,9 +229,9 @@ def _take_place(state: State, item: Instance, nodes: tuple[str, ...]) -> None:
         if n.group == g.uuid and n.name == nodes[0]
     )
     board = Board(state.cluster, group)
-    layout = Layout.first(board)
+    layout = Layout.from_board(board)
     first, second = (board.node_index.get(node, -1) for node in nodes)
-    moved = layout.moved(board.instance_index[item.name], first, second)
+    moved = layout.move(board.instance_index[item.name], first, second)
     state.cluster = hbal.apply_layout(state.cluster, moved)
 
 

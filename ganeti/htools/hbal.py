@@ -14,7 +14,7 @@ from ganeti.placement.balance import Goal, Step, steps
 from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Group
 from ganeti.placement.layout import Layout
-from ganeti.placement.score import WEIGHTS, best_possible, metrics, score
+from ganeti.placement.score import WEIGHTS, compute_bound, metrics, score
 
 # fmt: off
 KNOWN = (
@@ -93,7 +93,7 @@ def print_metrics(layout: Layout) -> None:
 
 
 def report_inconsistencies(cluster: Cluster, values: Values) -> None:
-    whole = Layout.first(Board(cluster))
+    whole = Layout.from_board(Board(cluster))
     lines = tables.inconsistencies(whole)
     if lines and values.verbosity > 0:
         warn("Warning: cluster has inconsistent data:")
@@ -110,7 +110,7 @@ def run(values: Values) -> int:
     say(f"Loaded {len(cluster.nodes)} nodes, {len(cluster.instances)} instances")
     group = pick_group(cluster, values.get("group"))
     limits, goal = limits_of(values, cluster), goal_of(values)
-    layout = Layout.first(Board(cluster, group))
+    layout = Layout.from_board(Board(cluster, group))
     board = layout.board
     say(f"Group size {len(board.nodes)} nodes, {len(board.instances)} instances")
     say(f"Selected node group: {group.name}")
@@ -124,7 +124,7 @@ def run(values: Values) -> int:
         print_coefficients("Initial coefficients:", layout)
     else:
         say(f"Initial score: {now:.8f}")
-    optimum = best_possible(layout)
+    optimum = compute_bound(layout)
     if now <= goal.min_score + optimum:
         say(
             f"Cluster is already well balanced (initial score {now:.6f},\n"

@@ -68,7 +68,7 @@ def run(values: Values) -> int:
     limits, goal = limits_of(values, cluster), goal_of(values)
     members = {node.group for node in cluster.nodes}
     groups = [group for group in cluster.groups if group.uuid in members]
-    layouts = [Layout.first(Board(cluster, group)) for group in groups]
+    layouts = [Layout.from_board(Board(cluster, group)) for group in groups]
     stuck = "no_capacity_checks" not in values
     before = after = [examine(layout, stuck=stuck) for layout in layouts]
     ill = any(_total(before))

@@ -24,7 +24,7 @@ KNOWN = (
 def run(values: Values) -> int:
     cluster = sources.read(values)
     verbosity = values.verbosity
-    layout = Layout.first(Board(cluster))
+    layout = Layout.from_board(Board(cluster))
     report_inconsistencies(cluster, values)
     if verbosity > 0:
         say(f"Loaded cluster tags: {','.join(cluster.tags)}")

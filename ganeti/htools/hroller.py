@@ -11,7 +11,7 @@ from ganeti.htools.options import UsageError, Values
 from ganeti.htools.program import Program, say, warn
 from ganeti.placement.board import Board
 from ganeti.placement.layout import Layout
-from ganeti.placement.rolling import Rolling, fits_elsewhere, fixed, groups
+from ganeti.placement.rolling import Rolling, find_fixed, fits_elsewhere, groups
 
 # fmt: off
 KNOWN = (
@@ -29,7 +29,7 @@ def run(values: Values) -> int:
     cluster = sources.read(values)
     report_inconsistencies(cluster, values)
     group = pick_group(cluster, values.get("group")) if "group" in values else None
-    layout = Layout.first(Board(cluster, group))
+    layout = Layout.from_board(Board(cluster, group))
     board = layout.board
     if "save" in values:
         path = f"{values.get('save')}.original"
@@ -46,7 +46,7 @@ def run(values: Values) -> int:
         if not node.offline and (not wanted or wanted & set(node.tags))
     ]
     if "skip_non_redundant" in values:
-        stuck = fixed(layout)
+        stuck = find_fixed(layout)
         nodes = [i for i in nodes if not stuck[i]]
     if "force" not in values:
         for node in nodes:

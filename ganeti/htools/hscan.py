@@ -53,7 +53,7 @@ def _sums(cluster: Cluster) -> str:
 
 
 def _scan(name: str, cluster: Cluster, directory: Path, values: Values, width: int) -> None:
-    layout = Layout.first(Board(cluster))
+    layout = Layout.from_board(Board(cluster))
     board = layout.board
     bad = layout.fails & board.online
     hit = bad[layout.primary] | ((layout.secondary >= 0) & bad[layout.secondary])

@@ -134,7 +134,7 @@ def _map(layout: Layout, done: Filling) -> str:
 
 def run(values: Values) -> int:
     cluster = sources.read(values)
-    layout = Layout.first(Board(cluster))
+    layout = Layout.from_board(Board(cluster))
     hbal.report_inconsistencies(cluster, values)
     policy = _policy(cluster)
     template = values.get("disk_template") or (policy.templates[0] if policy.templates else "drbd")
@@ -283,7 +283,7 @@ def _print_results(report: _Report, layout: Layout, done: Filling) -> None:
         ("  disk usage efficiency: ", after["disk_used"], report.disk),
         ("  vcpu usage efficiency: ", after["cpus"], report.vcpus),
     )
-    say(f"  - most likely failure reason: {done.worst}")
+    say(f"  - most likely failure reason: {done.worst_failure}")
     say(f"  - initial cluster score: {score(layout):.8f}")
     say(f"  -   final cluster score: {score(done.layout):.8f}")
     for title, part, whole in used:
@@ -330,7 +330,7 @@ def _print_final_keys(layout: Layout, done: Filling) -> None:
     keys = {
         "ALLOC_USAGE": _share(before, after),
         "ALLOC_INSTANCES": str(len(done.placed)),
-        "ALLOC_FAIL_REASON": done.worst.upper(),
+        "ALLOC_FAIL_REASON": done.worst_failure.upper(),
     }
     keys |= {f"ALLOC_{name.upper()}_CNT": str(done.failures[name]) for name in capacity.FAILURES}
     _print_keys(keys | {"OK": "1"})

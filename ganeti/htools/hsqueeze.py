@@ -125,8 +125,8 @@ def _save(cluster: Cluster, found: Sequence[Squeeze], values: Values) -> None:
     for one in found:
         if one.moves:
             after = hbal.apply_layout(after, one.moves[-1].after)
-        after = squeeze.with_online(after, one.go, online=False)
-        after = squeeze.with_online(after, one.come, online=True)
+        after = squeeze.set_online(after, one.go, online=False)
+        after = squeeze.set_online(after, one.come, online=True)
     for suffix, what, when in (("original", cluster, "before"), ("squeezed", after, "after")):
         Path(f"{name}.{suffix}").write_text(text.dump(what), encoding="utf-8")
         warn(f"The cluster state {when} squeezing has been written to file '{name}.{suffix}'")

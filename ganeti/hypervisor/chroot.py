@@ -81,9 +81,9 @@ class ChrootHypervisor(Hypervisor):
             raise errors.HypervisorError(
                 f"instance {name} is run by chroot and cannot be started paused"
             )
-        if self._started(name) is not None:
+        if self._read_started(name) is not None:
             raise errors.HypervisorError(f"instance {name} already runs on this node")
-        disk = root_fs.first_disk(name, disks)
+        disk = root_fs.find_root_disk(name, disks)
         self._forget(name)  # what a start that was cut off has left
         root_fs.mount(disk, point)
         self._begin(
@@ -111,7 +111,7 @@ class ChrootHypervisor(Hypervisor):
         log.info("instance %s runs", name)
 
     def stop(self, name: str, *, force: bool = False, timeout: float = 0) -> None:
-        started = self._started(name)
+        started = self._read_started(name)
         if started is None:
             return
         if force or self._ask(name, started, timeout):
@@ -130,7 +130,7 @@ class ChrootHypervisor(Hypervisor):
     def reboot(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> None:
         """End and start everything in the file system, which stays mounted."""
         name = instance.name
-        started = self._started(name)
+        started = self._read_started(name)
         if started is None:
             raise errors.HypervisorError(
                 f"instance {name} cannot be rebooted: it does not run on this node"
@@ -141,7 +141,7 @@ class ChrootHypervisor(Hypervisor):
         self._begin(name, started)
 
     def cleanup(self, name: str) -> None:
-        if self._started(name) is None:
+        if self._read_started(name) is None:
             self._forget(name)
 
     def _forget(self, name: str) -> None:
@@ -175,7 +175,7 @@ class ChrootHypervisor(Hypervisor):
         return sorted(self.info_all())
 
     def info(self, name: str) -> InstanceInfo | None:
-        started = self._started(name)
+        started = self._read_started(name)
         return None if started is None else _info(started)
 
     def info_all(self) -> dict[str, InstanceInfo]:
@@ -185,7 +185,7 @@ class ChrootHypervisor(Hypervisor):
         found = ((name, self._state(name)) for name in names)
         return {name: _info(started) for name, started in found if started is not None}
 
-    def _started(self, name: str) -> _Started | None:
+    def _read_started(self, name: str) -> _Started | None:
         """How a running instance was started, None when it does not run."""
         return self._state(name) if root_fs.is_mounted(self._point(name)) else None
 
@@ -206,7 +206,7 @@ class ChrootHypervisor(Hypervisor):
     def verify(self, params: HvParams) -> str | None:
         if os.geteuid() != 0:
             return "the node daemon must run as root to mount the disks of instances"
-        return host.missing_programs(("chroot", *root_fs.PROGRAMS))
+        return host.describe_missing_programs(("chroot", *root_fs.PROGRAMS))
 
     def check_params(self, params: HvParams) -> None:
         _load(params)

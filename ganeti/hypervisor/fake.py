@@ -117,7 +117,7 @@ class FakeHypervisor(Hypervisor):
     def info(self, name: str) -> InstanceInfo | None:
         rule = self.script.rule("info", name)
         real = self.guests.read(name)
-        return real if rule is None or not rule.lies else self._bent(real, rule.lie)
+        return real if rule is None or not rule.lies else self._apply_lie(real, rule.lie)
 
     def info_all(self) -> dict[str, InstanceInfo]:
         self.script.rule("info_all")
@@ -181,7 +181,7 @@ class FakeHypervisor(Hypervisor):
     def balloon(self, instance: NodeInstance, memory: int) -> None:
         if self.script.apply_rule("balloon", instance.name):
             return
-        self.guests.write(instance.name, memory, self.guests.running(instance.name).vcpus)
+        self.guests.write(instance.name, memory, self.guests.find_running(instance.name).vcpus)
 
     def check_hotplug(self, instance: NodeInstance) -> None:
         self._device("check_hotplug", instance.name)
@@ -194,12 +194,14 @@ class FakeHypervisor(Hypervisor):
 
     def plug_disk(self, instance: NodeInstance, disk: AttachedDisk) -> None:
         self._device("plug_disk", instance.name, disk.disk.uuid)
-        others = self.guests.other_disks(instance.name, disk.disk.uuid)
+        others = self.guests.list_other_disks(instance.name, disk.disk.uuid)
         self.guests.note_disks(instance.name, [*others, disk.disk.uuid])
 
     def unplug_disk(self, instance: NodeInstance, disk: NodeDisk) -> None:
         self._device("unplug_disk", instance.name, disk.uuid)
-        self.guests.note_disks(instance.name, self.guests.other_disks(instance.name, disk.uuid))
+        self.guests.note_disks(
+            instance.name, self.guests.list_other_disks(instance.name, disk.uuid)
+        )
 
     def plug_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
         self._device("plug_nic", instance.name, nic.uuid)
@@ -219,7 +221,7 @@ class FakeHypervisor(Hypervisor):
     def set_vcpus(self, instance: NodeInstance) -> None:
         vcpus = instance.backend("vcpus")
         self._device("set_vcpus", instance.name, str(vcpus))
-        self.guests.write(instance.name, self.guests.running(instance.name).memory, vcpus)
+        self.guests.write(instance.name, self.guests.find_running(instance.name).memory, vcpus)
 
     def changes(self, name: str) -> list[str]:
         """What was done to devices of a running guest, as ``plug_disk <uuid>``."""
@@ -242,13 +244,13 @@ class FakeHypervisor(Hypervisor):
 
     def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
         if not self.script.apply_rule("check_migratable", instance.name):
-            self.guests.running(instance.name)
+            self.guests.find_running(instance.name)
 
     def migration_info(self, instance: NodeInstance, *, live: bool = True) -> dict[str, Any]:
         rule = self.script.rule("migration_info", instance.name)
         if rule is not None and rule.lies:
             return self.script.parse_lie("migration_info", rule.lie, dict[str, Any])
-        found = self.guests.running(instance.name)
+        found = self.guests.find_running(instance.name)
         return {"memory": found.memory, "vcpus": found.vcpus}
 
     def accept(
@@ -272,7 +274,7 @@ class FakeHypervisor(Hypervisor):
     def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
         if self.script.apply_rule("migrate", instance.name):
             return
-        self.guests.running(instance.name)
+        self.guests.find_running(instance.name)
         os.rename(self.guests.path(instance.name), self.guests.moving(instance.name, "away"))
 
     def migration_status(self, instance: NodeInstance) -> MigrationStatus:
@@ -287,7 +289,7 @@ class FakeHypervisor(Hypervisor):
         )
         if rule is None or not rule.lies:
             return status
-        facts = self.script.bent("migration_status", msgspec.structs.asdict(status), rule.lie)
+        facts = self.script.apply_lie("migration_status", msgspec.structs.asdict(status), rule.lie)
         return self.script.parse_lie("migration_status", facts, MigrationStatus)
 
     def check_arrived(self, instance: NodeInstance) -> None:
@@ -335,10 +337,12 @@ class FakeHypervisor(Hypervisor):
         except msgspec.ValidationError as err:
             raise errors.HypervisorError(f"parameter of the fake hypervisor: {err}") from err
 
-    def _bent(self, real: InstanceInfo | None, lie: object) -> InstanceInfo | None:
+    def _apply_lie(self, real: InstanceInfo | None, lie: object) -> InstanceInfo | None:
         if lie is None:
             return None
         facts: dict[str, Any] = {"memory": 0, "vcpus": 0, "state": RunState.RUNNING, "time": 0.0}
         if real is not None:
             facts = msgspec.structs.asdict(real)
-        return self.script.parse_lie("info", self.script.bent("info", facts, lie), InstanceInfo)
+        return self.script.parse_lie(
+            "info", self.script.apply_lie("info", facts, lie), InstanceInfo
+        )

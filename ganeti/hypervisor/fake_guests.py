@@ -45,7 +45,7 @@ class Guests:
         """Whether no move of the guest has begun here."""
         return not any(self.moving(name, how).exists() for how in ("away", "awaited"))
 
-    def running(self, name: str) -> InstanceInfo:
+    def find_running(self, name: str) -> InstanceInfo:
         """The guest; HypervisorError when it does not run."""
         found = self.read(name)
         if found is None:
@@ -86,7 +86,7 @@ class Guests:
         except FileNotFoundError:
             return None
 
-    def other_disks(self, name: str, uuid: str) -> list[str]:
+    def list_other_disks(self, name: str, uuid: str) -> list[str]:
         return [each for each in self.disks(name) or () if each != uuid]
 
     def note_disks(self, name: str, uuids: list[str]) -> None:

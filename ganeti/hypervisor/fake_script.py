@@ -128,7 +128,7 @@ class Script:
                 f"{self.file}: the lie of {method} cannot be used: {err}"
             ) from err
 
-    def bent(self, method: str, facts: Mapping[str, object], lie: object) -> dict[str, Any]:
+    def apply_lie(self, method: str, facts: Mapping[str, object], lie: object) -> dict[str, Any]:
         """Facts with the values that a lie replaces."""
         changes = self.parse_lie(method, lie, dict[str, Any])
         for key in changes.keys() - facts.keys():

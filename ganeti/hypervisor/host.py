@@ -101,7 +101,7 @@ def node_info(*, hv_version: tuple[int, ...] | None = None) -> NodeInfo:
     )
 
 
-def missing_programs(programs: Sequence[str]) -> str | None:
+def describe_missing_programs(programs: Sequence[str]) -> str | None:
     """A text about programs that are missing on the node, None when none is."""
     path = process.search_path()
     missing = [name for name in programs if shutil.which(name, path=path) is None]

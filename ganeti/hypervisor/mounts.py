@@ -72,7 +72,7 @@ def read(path: Path = OWN) -> list[Mount]:
         raise errors.HypervisorError(f"cannot read {path}: {err.strerror}") from err
 
 
-def at(point: Path, mounts: Iterable[Mount]) -> Mount | None:
+def find_mount(point: Path, mounts: Iterable[Mount]) -> Mount | None:
     """What lies on top at a directory, None when nothing is mounted there."""
     found = None
     for mount in mounts:

@@ -41,7 +41,7 @@ class Process:
 
 
 @contextlib.contextmanager
-def of(point: Path) -> Iterator[list[Process]]:
+def find_processes(point: Path) -> Iterator[list[Process]]:
     """Processes that use what is mounted at or below a directory, but for this one."""
     found: list[Process] = []
     try:
@@ -54,7 +54,7 @@ def of(point: Path) -> Iterator[list[Process]]:
 
 def names(point: Path) -> list[str]:
     """``pid (program)`` of each process that uses a directory, for messages."""
-    with of(point) as found:
+    with find_processes(point) as found:
         return [f"{process.pid} ({process.name})" for process in found]
 
 
@@ -62,7 +62,7 @@ def wait_gone(point: Path, timeout: float) -> bool:
     """Wait until no process uses a directory; False after ``timeout`` seconds."""
     end = Deadline(timeout)
     while True:
-        with of(point) as found:
+        with find_processes(point) as found:
             if not found:
                 return True
             if not _wait(found, end):
@@ -71,7 +71,7 @@ def wait_gone(point: Path, timeout: float) -> bool:
 
 def ask(point: Path) -> None:
     """Send SIGTERM to each process that uses a directory."""
-    with of(point) as found:
+    with find_processes(point) as found:
         for process in found:
             process.send(signal.SIGTERM)
             process.send(signal.SIGCONT)
@@ -86,7 +86,7 @@ def kill(point: Path, timeout: float) -> None:
         HypervisorError: some are still there, by number and name.
     """
     end = Deadline(timeout)
-    with of(point) as found:
+    with find_processes(point) as found:
         for _ in range(_ROUNDS):
             for process in found:
                 process.send(signal.SIGSTOP)
@@ -116,7 +116,7 @@ def _wait(processes: Iterable[Process], end: Deadline) -> bool:
 def _add(found: list[Process], point: Path) -> bool:
     """Append those that are not in the list yet; whether there were any."""
     own = mounts.read()
-    here = mounts.at(point, own)
+    here = mounts.find_mount(point, own)
     numbers = _Numbers({mount.id for mount in mounts.tree(point, own)}, here)
     known = {process.pid for process in found}
     before = len(found)
@@ -144,7 +144,7 @@ class _Numbers:
         self._device = here.device if here else None
         self._by_namespace = {os.readlink("/proc/self/ns/mnt"): own}
 
-    def seen_by(self, pid: int) -> set[int]:
+    def find_numbers(self, pid: int) -> set[int]:
         namespace = os.readlink(f"/proc/{pid}/ns/mnt")
         if namespace not in self._by_namespace:
             theirs = mounts.read(_PROC / str(pid) / "mountinfo")
@@ -158,14 +158,14 @@ def _uses(pid: int, numbers: _Numbers) -> bool:
     """OSError when it ended meanwhile."""
     base = f"/proc/{pid}"
     try:
-        wanted = numbers.seen_by(pid)
+        wanted = numbers.find_numbers(pid)
     except errors.HypervisorError:
         return False  # it ended meanwhile
     if not wanted:
         return False
     if any(_mount_of(f"{base}/{link}") in wanted for link in ("root", "cwd", "exe")):
         return True
-    return any(_open_on(f"{base}/fdinfo/{fd}") in wanted for fd in os.listdir(f"{base}/fd"))
+    return any(_read_mount_id(f"{base}/fdinfo/{fd}") in wanted for fd in os.listdir(f"{base}/fd"))
 
 
 def _mount_of(link: str) -> int | None:
@@ -175,12 +175,12 @@ def _mount_of(link: str) -> int | None:
     except OSError:
         return None  # a thread of the kernel has no program
     try:
-        return _open_on(f"/proc/self/fdinfo/{fd}")
+        return _read_mount_id(f"/proc/self/fdinfo/{fd}")
     finally:
         os.close(fd)
 
 
-def _open_on(fdinfo: str) -> int | None:
+def _read_mount_id(fdinfo: str) -> int | None:
     try:
         match = _MNT_ID.search(Path(fdinfo).read_text(encoding="ascii", errors="replace"))
     except OSError:

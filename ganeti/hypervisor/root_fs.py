@@ -79,7 +79,7 @@ def place(directory: Path, name: str) -> Path:
     return directory.resolve() / name
 
 
-def first_disk(name: str, disks: Sequence[AttachedDisk]) -> AttachedDisk:
+def find_root_disk(name: str, disks: Sequence[AttachedDisk]) -> AttachedDisk:
     """The disk that has the root.
 
     Raises:
@@ -99,7 +99,7 @@ def first_disk(name: str, disks: Sequence[AttachedDisk]) -> AttachedDisk:
 
 def is_mounted(point: Path) -> bool:
     """Whether something is mounted at a directory."""
-    return mounts.at(point, mounts.read()) is not None
+    return mounts.find_mount(point, mounts.read()) is not None
 
 
 def mount(disk: AttachedDisk, point: Path) -> None:
@@ -172,7 +172,7 @@ def release(point: Path) -> None:
         _run(["mount", "--make-rprivate", "--", str(point)], _QUICK)
         # Killed processes may have had mounts made until the end.
         found = mounts.tree(point, mounts.read())
-        roots = [_Root.of(entry) for entry in found if entry.point == str(point)]
+        roots = [_Root.from_mount(entry) for entry in found if entry.point == str(point)]
         for entry in reversed(found):
             _run(["umount", "--no-canonicalize", "--", entry.point], _UMOUNT)
         for root in roots:
@@ -203,7 +203,7 @@ class _Root:
     backing: str | None
 
     @classmethod
-    def of(cls, mount: mounts.Mount) -> _Root:
+    def from_mount(cls, mount: mounts.Mount) -> _Root:
         return cls(mount.device, mount.source, loops.backing(mount.source))
 
     def is_reused(self) -> bool:
@@ -217,10 +217,10 @@ def _wait_free(root: _Root) -> None:
     A namespace is given up in the background after its last process went, which nobody tells.
     """
 
-    def gone() -> bool | None:
+    def is_gone() -> bool | None:
         return True if root.is_reused() or not _holders(root.device) else None
 
-    if not retry.retry_until(gone, timeout=_FREE):
+    if not retry.retry_until(is_gone, timeout=_FREE):
         raise errors.HypervisorError(
             f"{root.source} is unmounted, but processes with mount namespaces of their own still"
             f" have it: {', '.join(_holders(root.device)[:5])}; end them"

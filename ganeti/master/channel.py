@@ -97,7 +97,7 @@ class Pending:
         self.lines = self.lines[max(0, serial - self.base) :]
         self.base = max(serial, self.base)
 
-    def before(self, newer: Pending) -> Pending:
+    def put_before(self, newer: Pending) -> Pending:
         """This and what came after it; the rounds stay where they are."""
         both = Pending(
             base=self.base,
@@ -182,7 +182,7 @@ class Channel:
             self._sequence = sequence
             if round_ is not None:
                 if self.failure and not self._catching_up:
-                    round_.failed(self.node.name, self.failure)
+                    round_.note_failure(self.node.name, self.failure)
                 else:
                     self._pending.rounds.append(round_)
             self._cond.notify()
@@ -224,19 +224,19 @@ class Channel:
         with self._cond:
             failed_at = self._failed_at
 
-            def tried() -> bool:
+            def was_tried() -> bool:
                 return self.failure is None or self._failed_at != failed_at
 
             rest = failed_at + SHORTEST_RETRY - self._clock.monotonic()
-            if not self._cond.wait_for(tried, max(rest, 0)):
+            if not self._cond.wait_for(was_tried, max(rest, 0)):
                 self._cond.notify_all()
-                self._cond.wait_for(tried, RETRY_PATIENCE)
+                self._cond.wait_for(was_tried, RETRY_PATIENCE)
             return self.failure
 
     def _work(self) -> bool:
         return bool(self._pending) or self._renew_config or self._renew_all
 
-    def _wanted(self) -> bool:
+    def _needs_work(self) -> bool:
         # A failed candidate is tried again with the next update, but not in a busy loop.
         rested = self.failure is None or self._clock.monotonic() - self._failed_at >= SHORTEST_RETRY
         return self._stopping or (rested and self._work())
@@ -244,7 +244,7 @@ class Channel:
     def _loop(self) -> None:
         while True:
             with self._cond:
-                self._cond.wait_for(self._wanted, RETRY_AFTER if self.failure else HEARTBEAT)
+                self._cond.wait_for(self._needs_work, RETRY_AFTER if self.failure else HEARTBEAT)
                 if self._stopping:
                     self._fail(
                         Failure("the master daemon stops", answered=True), self._pending.rounds
@@ -265,7 +265,7 @@ class Channel:
                     rounds = [*batch.rounds, *self._pending.rounds]
                     if self._taken_back != taken_back:
                         batch.lines = []
-                    self._pending = batch.before(self._pending)
+                    self._pending = batch.put_before(self._pending)
                     self._pending.files = Contents()
                     self._fail(_failure(err), rounds)
                 continue
@@ -276,7 +276,7 @@ class Channel:
                 self._catching_up = False
                 self._cond.notify_all()
             for round_ in batch.rounds:
-                round_.succeeded(self.node.name)
+                round_.note_success(self.node.name)
 
     def _fail(self, why: Failure, rounds: Iterable[CopyRound]) -> None:
         """Tell everybody who waits; the state will be sent as a whole later."""
@@ -287,7 +287,7 @@ class Channel:
         self._failed_at = self._clock.monotonic()
         self._pending.rounds = []
         for round_ in rounds:
-            round_.failed(self.node.name, why)
+            round_.note_failure(self.node.name, why)
         self._cond.notify_all()
 
     def _send(self, batch: Pending, *, renew_config: bool, renew_all: bool) -> None:
@@ -305,7 +305,7 @@ class Channel:
     def _call(self, update: ReplicaUpdate) -> bool:
         if self._stopping:  # it may be no candidate any more
             raise errors.RpcError(f"node {self.node.name} is sent nothing more")
-        return self._rpc.one(self.node, NodeCalls.replica_update, update)
+        return self._rpc.call_one(self.node, NodeCalls.replica_update, update)
 
     def _bring_up(self, batch: Pending, *, files: bool) -> None:
         """Send the configuration, and the job files that differ.
@@ -325,7 +325,7 @@ class Channel:
             archived = [*batch.archive, *self._pending.archive]
         contents = {**state.files, **self._state.archived(archived)}
         manifest = {name: zlib.crc32(data) for name, data in contents.items()}
-        differing = self._rpc.one(self.node, NodeCalls.replica_differing, manifest)
+        differing = self._rpc.call_one(self.node, NodeCalls.replica_differing, manifest)
         for part in _parts({name: contents[name] for name in differing}):
             self._call(ReplicaUpdate(epoch=epoch, files=_texts(part)))
         known = (*contents, *batch.files.names(), *batch.archive)

@@ -17,7 +17,7 @@ from ganeti.base.text import join_names
 ROUND_TIMEOUT = 10.0
 
 
-def needed_copies(candidates: int) -> int:
+def count_needed_copies(candidates: int) -> int:
     """How many candidates, the master included, must have something before it is acknowledged.
 
     A majority; but of two candidates the master alone is enough, else the loss of either would
@@ -44,20 +44,20 @@ class CopyRound:
         #: without a copy so far
         self._missing = set(others)
         self._all = len(self._missing) + 1
-        self._needed = needed_copies(self._all) - 1
+        self._needed = count_needed_copies(self._all) - 1
         self._left = self._all - 1
         self._what = what
         self._failures: dict[str, Failure] = {}
         self._cond = threading.Condition()
 
-    def succeeded(self, node: str) -> None:
+    def note_success(self, node: str) -> None:
         with self._cond:
             self._missing.discard(node)
             self._needed -= 1
             self._left -= 1
             self._cond.notify_all()
 
-    def failed(self, node: str, why: Failure) -> None:
+    def note_failure(self, node: str, why: Failure) -> None:
         with self._cond:
             self._left -= 1
             self._failures[node] = why
@@ -82,7 +82,7 @@ class CopyRound:
             f"{node}: {failure.text.removeprefix(f'node {node}: ') if failure else 'no answer yet'}"
             for node, failure in missing.items()
         )
-        needed = needed_copies(self._all)
+        needed = count_needed_copies(self._all)
         return (
             f"{self._what} is on {self._all - len(missing)} of {self._all} master candidates,"
             f" {needed} are needed. Missing: {why}. {self._remedy(missing, needed)}"

@@ -106,7 +106,7 @@ class Core:
         _LOG.info("read %d jobs in %.1f s", count, self.clock.monotonic() - begin)
         state = State(self._snapshot, self.job_files.read_archived_contents)
         self.replication.start(state, config, self.paths.position_file)
-        self.store.add_listener(self._changed)
+        self.store.add_listener(self._follow_change)
         self.queue.set_rules(config.data.filters.values())
         self.distribution.start()
         self.farewell.start()
@@ -118,7 +118,7 @@ class Core:
         """Put the address of the cluster on this node; without it only remote clients suffer."""
         config = self.store.current
         try:
-            self.rpc.one(
+            self.rpc.call_one(
                 config.master,
                 NodeCalls.node_activate_master_ip,
                 master_ip.network(config),
@@ -156,7 +156,7 @@ class Core:
         number = vote.claim(config, self.rpc, own, answers, alone=alone)
         _LOG.info("master in term %d", number)
 
-    def _changed(self, before: Config, after: Config) -> None:
+    def _follow_change(self, before: Config, after: Config) -> None:
         if before.nodes is not after.nodes or before.cluster is not after.cluster:
             self.replication.follow(after)
         if before.cluster.max_running_jobs != after.cluster.max_running_jobs:
@@ -222,8 +222,8 @@ class Core:
     def distribute_ssconf(self) -> list[str]:
         return self.distribution.distribute()
 
-    def sent_ssconf(self) -> AbstractContextManager[Mapping[str, str]]:
-        return self.distribution.sent()
+    def hold_sent_ssconf(self) -> AbstractContextManager[Mapping[str, str]]:
+        return self.distribution.hold_sent()
 
     def replication_failure(self, candidate: NodeUuid) -> str:
         return self.replication.failure_of(candidate)

@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     where = paths.current()
     background = daemon.Background()
     if not where.config_file.exists():
-        background.failed(
+        background.report_failure(
             f"{constants.MASTERD}: no cluster configuration at {where.config_file}; this node is"
             " no master candidate of a cluster (gnt-cluster init makes one)",
             constants.EXIT_NOTCLUSTER,
@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = getattr(err, "exit_code", constants.EXIT_FAILURE)
         if isinstance(err, errors.TooFewVotesError):
             code = constants.EXIT_FAILURE
-        background.failed(f"{constants.MASTERD}: cannot start: {text}", code)
+        background.report_failure(f"{constants.MASTERD}: cannot start: {text}", code)
         return code
 
 
@@ -141,12 +141,12 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     waiting = Waiting()
     service = Service(core, waiting)
     gid = _share_sockets(where)
-    server = LuxiServer(where.luxi_socket, service, gid=gid, quick=service.quick)
+    server = LuxiServer(where.luxi_socket, service, gid=gid, quick=service.answer_quickly)
     core.prepare()
     server.start()
     _link_legacy_socket(where)
     daemon.tune_collector()
-    background.ready()
+    background.report_ready()
     try:
         core.start()
     except (errors.GanetiError, OSError):

@@ -37,11 +37,11 @@ class Distribution:
         self._thread = threading.Thread(target=self._loop, name="ssconf", daemon=True)
 
     def start(self) -> None:
-        self._store.add_listener(self._changed)
+        self._store.add_listener(self._follow_change)
         self._wanted.set()
         self._thread.start()
 
-    def _changed(self, before: Config, after: Config) -> None:
+    def _follow_change(self, before: Config, after: Config) -> None:
         if ssconf.affects(before, after):
             self._wanted.set()
 
@@ -72,14 +72,14 @@ class Distribution:
             for node in nodes
             if force or changed or node.uuid not in self._nodes
         }
-        answers = self._rpc.each(NodeCalls.write_ssconf_files, sent)
+        answers = self._rpc.call_each(NodeCalls.write_ssconf_files, sent)
         failed = {uuid for uuid, answer in answers.items() if not answer.ok}
         self._nodes = frozenset(node.uuid for node in nodes) - failed
         self._config, self._last = config, values
         return [errors.text(a.error) for a in answers.values() if a.error is not None]
 
     @contextlib.contextmanager
-    def sent(self) -> Iterator[Mapping[str, str]]:
+    def hold_sent(self) -> Iterator[Mapping[str, str]]:
         """What the nodes were sent last, by key; no other round begins while this is held.
 
         What is still to be sent is sent first: nodes that did not answer last time get another

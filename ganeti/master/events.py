@@ -124,14 +124,14 @@ class Events:
         """A job has changed (called by the queue)."""
         try:
             # Inside of the view, so that of two changes the later one is told later.
-            self._queue.view(self._look_at_job, job_id)
+            self._queue.view(self._note_job, job_id)
         except errors.JobLost:
             with self._mutex:
                 seen = self._jobs.pop(job_id, None)
                 if seen is not None:
                     self._add("job", "archived", seen.objects, {"status": seen.status})
 
-    def _look_at_job(self, record: JobRecord) -> None:
+    def _note_job(self, record: JobRecord) -> None:
         with self._mutex:
             seen = self._jobs.get(record.id)
             if seen is None:
@@ -141,17 +141,17 @@ class Events:
                     seen.objects = _objects_of(record.id, inputs)
                     seen.summary = [*map(op_summary, inputs)]
             if seen.summary is None:
-                seen.objects = _objects_of(record.id, _now(record))
+                seen.objects = _objects_of(record.id, _find_current_input(record))
             if record.log_serial() > seen.serial:
                 self._add_messages(record, seen)
             if record.status != seen.status:
                 seen.status = record.status.value
-                self._add("job", "status", seen.objects, _told(record, seen))
+                self._add("job", "status", seen.objects, _describe_event(record, seen))
 
     def _add_messages(self, record: JobRecord, seen: _Seen) -> None:
         for index, (serial, time, kind, message) in record.log_after(seen.serial):
             entry = {"op": index, "serial": serial, "time": time, "type": kind}
-            self._add("job", "message", seen.objects, {**entry, "message": _shortened(message)})
+            self._add("job", "message", seen.objects, {**entry, "message": _shorten(message)})
         seen.serial = record.log_serial()
 
     def config_changed(self, before: Config, after: Config) -> None:
@@ -199,7 +199,7 @@ class Events:
 
     # telling
 
-    def after(self, position: object, wanted: Filter) -> dict[str, Any]:
+    def read_after(self, position: object, wanted: Filter) -> dict[str, Any]:
         """What happened after a position (``<run>-<number>``, null for from now on).
 
         ``{"events": [..], "last": position, "lost": whether events are missing before these}``;
@@ -242,24 +242,24 @@ def _objects_of(job_id: int, inputs: Iterable[Mapping[str, Any]]) -> tuple[str, 
     return (str(job_id), *dict.fromkeys(name for name in names if name))
 
 
-def _now(record: JobRecord) -> list[dict[str, Any]]:
+def _find_current_input(record: JobRecord) -> list[dict[str, Any]]:
     """Input of the opcode that a job is at, of the last one when it has ended."""
     index = record.current()
     return [op.input for op in record.ops[-1 if index is None else index :][:1]]
 
 
-def _told(record: JobRecord, seen: _Seen) -> dict[str, Any]:
+def _describe_event(record: JobRecord, seen: _Seen) -> dict[str, Any]:
     """What the event of a status says."""
     if seen.summary is not None:
         opstatus = [op.status.value for op in record.ops]
         return {"status": seen.status, "opstatus": opstatus, "summary": seen.summary}
-    summary = [op_summary(raw) for raw in _now(record)]
+    summary = [op_summary(raw) for raw in _find_current_input(record)]
     count, index = len(record.ops), record.current()
     at = count - 1 if index is None else index
     return {"status": seen.status, "opcodes": count, "op": at, "summary": summary}
 
 
-def _shortened(message: object) -> Any:
+def _shorten(message: object) -> Any:
     """A message, or the begin of its text when it is long."""
     if not isinstance(message, str):
         text = jsonio.answer_bytes(message)

@@ -49,26 +49,26 @@ class Farewell:
 
     def _loop(self) -> None:
         while not self._stopping.is_set():
-            for node in self._unaware():
-                self._tell(node)
+            for node in self._find_uninformed():
+                self._inform(node)
             self._stopping.wait(RETRY_AFTER)
 
-    def _unaware(self) -> list[Node]:
+    def _find_uninformed(self) -> list[Node]:
         nodes = self._store.current.nodes.values()
         offline = [node for node in nodes if node.offline and not node.master_candidate]
         self._told &= {node.uuid for node in offline}
         return [node for node in offline if node.uuid not in self._told]
 
-    def _tell(self, node: Node) -> None:
+    def _inform(self, node: Node) -> None:
         config = self._store.current
         reachable = base.replace(node, offline=False)
         rpc = copy.copy(self._rpc)
         rpc.on_deposed = lambda _text: None  # who is offline does not depose anybody
-        looker = rpc.within(PATIENCE)
+        looker = rpc.limit_time(PATIENCE)
         looker.epoch = 0  # a call with a term would change what the node knows of it
         try:
-            before = looker.one(reachable, NodeCalls.master_view)
-            rpc.one(reachable, NodeCalls.master_claim, rpc.epoch, config.master.name)
+            before = looker.call_one(reachable, NodeCalls.master_view)
+            rpc.call_one(reachable, NodeCalls.master_claim, rpc.epoch, config.master.name)
             if before.master != config.master.name:
                 _LOG.warning(
                     "offline node %s followed %s as the master until now (term %d)",
@@ -76,9 +76,9 @@ class Farewell:
                     before.master,
                     before.epoch,
                 )
-            rpc.one(reachable, NodeCalls.node_stop_master)
-            rpc.one(reachable, NodeCalls.write_ssconf_files, ssconf.values(config))
-            rpc.one(reachable, NodeCalls.node_demote_from_mc)
+            rpc.call_one(reachable, NodeCalls.node_stop_master)
+            rpc.call_one(reachable, NodeCalls.write_ssconf_files, ssconf.values(config))
+            rpc.call_one(reachable, NodeCalls.node_demote_from_mc)
         except errors.DeposedError as err:
             _LOG.error("offline node %s follows a rival: %s", node.name, errors.text(err))
             return

@@ -35,7 +35,7 @@ from ganeti.base.journal import Record
 from ganeti.config import differences
 from ganeti.config.differences import KINDS, Difference, Touch
 from ganeti.config.history import History, Line
-from ganeti.master.history_filter import Wanted, checked, moment, shown, wrong
+from ganeti.master.history_filter import Wanted, check_filter, format_time, make_error, moment
 from ganeti.model.config import Config
 
 #: Most changes in one answer; a client gets older ones with ``until``.
@@ -49,7 +49,7 @@ def query(config: Config, history: History, wanted: object) -> dict[str, Any]:
         OpPrereqError: an unknown object, or a filter that makes no sense.
         ConfigurationError: the history is damaged.
     """
-    return _Query(config, history, checked(wanted)).answer()
+    return _Query(config, history, check_filter(wanted)).answer()
 
 
 def diff(config: Config, history: History, t1: object, t2: object) -> dict[str, Any]:
@@ -61,12 +61,14 @@ def diff(config: Config, history: History, t1: object, t2: object) -> dict[str, 
     """
     begin, end = moment(t1, "t1"), moment(t2, "t2")
     if begin > end:
-        raise wrong(f"{shown(begin)} is after {shown(end)}: name the earlier time first")
+        raise make_error(
+            f"{format_time(begin)} is after {format_time(end)}: name the earlier time first"
+        )
     known = _begin(config, history)
     if begin < known["time"]:
         raise errors.OpPrereqError(
-            f"nothing is recorded of {shown(begin)}: the history on this node begins at"
-            f" {shown(known['time'])} (change {known['serial']})",
+            f"nothing is recorded of {format_time(begin)}: the history on this node begins at"
+            f" {format_time(known['time'])} (change {known['serial']})",
             errors.ErrorCode.NOENT,
         )
     names, span = _Names(config), _Span(known["serial"])
@@ -74,7 +76,7 @@ def diff(config: Config, history: History, t1: object, t2: object) -> dict[str, 
     return {
         "from": {"serial": span.first, "time": begin},
         "to": {"serial": span.last, "time": end},
-        "objects": [names.described(item) for item in sorted(objects, key=differences.order)],
+        "objects": [names.add_owner(item) for item in sorted(objects, key=differences.order)],
         "names": names.found,
     }
 
@@ -123,12 +125,12 @@ class _Names:
         #: names of removed objects, from the records of their changes
         self._gone: dict[str, str] = {}
 
-    def described(self, item: Difference) -> Difference:
+    def add_owner(self, item: Difference) -> Difference:
         """The difference, with the owner of a disk."""
-        self._look(item.get("values"))
+        self._resolve(item.get("values"))
         for key in item.get("keys", ()):
-            self._look(key["key"].split("/"))
-            self._look((key["old"], key["new"]))
+            self._resolve(key["key"].split("/"))
+            self._resolve((key["old"], key["new"]))
         if item["kind"] == "disk":
             return {**item, "owner": self._owner(item["uuid"])}
         return item
@@ -157,7 +159,7 @@ class _Names:
             elif touch.container != "disks" and name:
                 self._gone.setdefault(touch.uuid, name)
 
-    def _look(self, value: object) -> None:
+    def _resolve(self, value: object) -> None:
         if isinstance(value, str):
             data = self._config.data
             containers: tuple[dict[Any, Any], ...] = (data.nodes, data.nodegroups, data.networks)
@@ -169,11 +171,11 @@ class _Names:
                 self.found[value] = self._gone[value]
         elif isinstance(value, dict):
             for key, item in value.items():
-                self._look(key)
-                self._look(item)
+                self._resolve(key)
+                self._resolve(item)
         elif isinstance(value, list | tuple):
             for item in value:
-                self._look(item)
+                self._resolve(item)
 
 
 class _Query:
@@ -196,7 +198,7 @@ class _Query:
             picked.append(change)
         begin = _begin(self._config, self._history)
         if self._wanted is not None and not self._wanted.found:
-            raise self._unknown(begin)
+            raise self._make_unknown_error(begin)
         return {
             "changes": picked[::-1],
             "more": more,
@@ -212,13 +214,13 @@ class _Query:
             record = line.record()
             every = list(differences.find_touched(record))
             self._names.note(every)
-            touches = self._chosen(every)
+            touches = self._select(every)
             if not touches or (until is not None and line.time > until):
                 continue
             if job is None or record.get("job") == job:
                 yield self._change(record, touches, others=len(every) - len(touches))
 
-    def _chosen(self, touches: list[Touch]) -> list[Touch]:
+    def _select(self, touches: list[Touch]) -> list[Touch]:
         if self._wanted is not None:
             return self._wanted.select(touches)
         if self._kind is None:
@@ -247,7 +249,7 @@ class _Query:
                 yield line
 
     def _change(self, record: Record, touches: list[Touch], *, others: int) -> dict[str, Any]:
-        objects = [self._names.described(differences.describe(touch)) for touch in touches]
+        objects = [self._names.add_owner(differences.describe(touch)) for touch in touches]
         return {
             "serial": record["serial"],
             "time": record["time"],
@@ -259,10 +261,10 @@ class _Query:
             "others": others,
         }
 
-    def _unknown(self, begin: dict[str, Any]) -> errors.OpPrereqError:
+    def _make_unknown_error(self, begin: dict[str, Any]) -> errors.OpPrereqError:
         since = max(self._filter.get("since", 0.0), begin["time"])
         return errors.OpPrereqError(
             f"{self._kind or 'object'} '{self._filter['object']:.200}' is not known, and no change"
-            f" of it is recorded since {shown(since)}",
+            f" of it is recorded since {format_time(since)}",
             errors.ErrorCode.NOENT,
         )

@@ -20,7 +20,7 @@ _CONTAINERS = {kind: container for container, kind in KINDS.items()}
 _ALIASES = {"nodegroup": "group"}
 
 
-def shown(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """A time for people."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
@@ -28,19 +28,19 @@ def shown(seconds: float) -> str:
         return f"{seconds:.3g}"
 
 
-def wrong(text: str) -> errors.OpPrereqError:
+def make_error(text: str) -> errors.OpPrereqError:
     return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
 
 
-def checked(wanted: object) -> dict[str, Any]:
+def check_filter(wanted: object) -> dict[str, Any]:
     """The keys of a filter that are set."""
     if wanted is None:
         return {}
     if not isinstance(wanted, Mapping):
-        raise wrong("a filter of the history must be an object")
+        raise make_error("a filter of the history must be an object")
     for key in wanted:
         if key not in _FILTER_KEYS:
-            raise wrong(
+            raise make_error(
                 f"the history has no filter '{key:.60}'{nearest(str(key), _FILTER_KEYS)};"
                 f" choose from {', '.join(_FILTER_KEYS)}"
             )
@@ -51,31 +51,31 @@ def checked(wanted: object) -> dict[str, Any]:
     for key in ("job", "limit"):
         value = found.get(key, 1)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise wrong(f"{key} must be a number above 0, not {value!r:.60}")
+            raise make_error(f"{key} must be a number above 0, not {value!r:.60}")
     if not isinstance(found.get("object", ""), str):
-        raise wrong("object must be a name or a uuid")
+        raise make_error("object must be a name or a uuid")
     if "kind" in found:
         found["kind"] = _kind(found["kind"])
     if "since" in found and found["since"] > found.get("until", found["since"]):
-        raise wrong(f"{shown(found['since'])} is after {shown(found['until'])}")
+        raise make_error(f"{format_time(found['since'])} is after {format_time(found['until'])}")
     return found
 
 
 def moment(value: object, what: str) -> float:
     """Seconds since the epoch; OpPrereqError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise wrong(f"{what} must be a time in seconds since 1970, not {value!r:.60}")
+        raise make_error(f"{what} must be a time in seconds since 1970, not {value!r:.60}")
     try:
         return float(value)
     except OverflowError:
-        raise wrong(f"{what} is a number that is not a time") from None
+        raise make_error(f"{what} is a number that is not a time") from None
 
 
 def _kind(value: object) -> str:
     kind = _ALIASES.get(value, value) if isinstance(value, str) else ""
     if kind not in _CONTAINERS:
         hint = nearest(str(value), _CONTAINERS)
-        raise wrong(f"unknown kind {value!r:.60}{hint}; choose from {', '.join(_CONTAINERS)}")
+        raise make_error(f"unknown kind {value!r:.60}{hint}; choose from {', '.join(_CONTAINERS)}")
     return kind
 
 
@@ -97,7 +97,7 @@ class Wanted:
         self._uuids: set[str] = set()
         #: texts of which one is in every line that is worth reading
         self._marks: list[bytes] = []
-        for container, uuid, obj in self._known(config):
+        for container, uuid, obj in self._find_known(config):
             self._learn(container, uuid, {"disks": getattr(obj, "disks", ())})
         #: whether there is or was such an object
         self.found = bool(self._uuids)
@@ -105,20 +105,20 @@ class Wanted:
         quoted = jsonio.dumps_bytes(self._text)
         self._marks += [quoted, quoted[:-1] + b"."] if self._short else [quoted]
 
-    def _may_be(self, container: str) -> bool:
+    def _may_match_container(self, container: str) -> bool:
         return self._container in (None, container)
 
-    def _known(self, config: Config) -> list[tuple[str, str, Any]]:
+    def _find_known(self, config: Config) -> list[tuple[str, str, Any]]:
         """Objects of today; a short name of a node or an instance becomes the whole name."""
         cluster = config.cluster
         exact: list[tuple[str, str, Any]] = [
             (container, uuid, obj)
             for container in CONTAINERS
-            if self._may_be(container)
+            if self._may_match_container(container)
             for uuid, obj in getattr(config.data, container).items()
             if self._text in (uuid, getattr(obj, "name", None))
         ]
-        if self._may_be("cluster") and self._text in (
+        if self._may_match_container("cluster") and self._text in (
             "cluster",
             cluster.cluster_name,
             cluster.uuid,
@@ -128,14 +128,18 @@ class Wanted:
             return exact
         found: list[tuple[str, str, Any]] = []
         for container in ("instances", "nodes"):
-            obj = self._by_short_name(config, container) if self._may_be(container) else None
+            obj = (
+                self._find_by_short_name(config, container)
+                if self._may_match_container(container)
+                else None
+            )
             if obj is not None:
                 found.append((container, obj.uuid, obj))
         if found:
             self._text = found[0][2].name
         return found
 
-    def _by_short_name(self, config: Config, container: str) -> Instance | Node | None:
+    def _find_by_short_name(self, config: Config, container: str) -> Instance | Node | None:
         try:
             if container == "instances":
                 return config.instance(self._text)
@@ -167,7 +171,7 @@ class Wanted:
         return [touch for touch in touches if touch.uuid in self._uuids]
 
     def _is_meant(self, touch: Touch) -> bool:
-        if not self._may_be(touch.container):
+        if not self._may_match_container(touch.container):
             return False
         names = [] if touch.container == "disks" else touch.names
         return self._text in (touch.uuid, *names) or (

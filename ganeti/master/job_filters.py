@@ -34,7 +34,7 @@ def replace_rule(
     uuid = str(uuid_module.uuid4()) if args["uuid"] is None else check_uuid(args["uuid"])
     action_of(args["action"])
     Predicates(args["predicates"], last_job)
-    trail = _checked_trail(args["reason"])
+    trail = _check_trail(args["reason"])
     stamp = int(clock.now() * 1_000_000_000)
     rule = FilterRule(
         uuid=uuid,
@@ -79,7 +79,7 @@ def check_uuid(raw: object) -> str:
     return raw
 
 
-def _checked_trail(raw: object) -> list[list[Any]]:
+def _check_trail(raw: object) -> list[list[Any]]:
     if not isinstance(raw, list) or not all(map(_is_entry, raw)):
         raise errors.OpPrereqError(
             "a reason trail must be a list of [source, text, time in nanoseconds]",

@@ -28,7 +28,7 @@ def query(core: Core, job: int, names: Sequence[str]) -> dict[str, Any]:
     config = core.store.current
     nodes = [config.node(name) for name in names] or list(config.nodes.values())
     since = _submitted_at(core.queue, job)
-    answers = core.rpc.within(_PATIENCE).many(nodes, NodeCalls.job_log, job, since or 0.0)
+    answers = core.rpc.limit_time(_PATIENCE).call_many(nodes, NodeCalls.job_log, job, since or 0.0)
     lines: list[list[Any]] = []
     failed: dict[str, str] = {}
     cut = []

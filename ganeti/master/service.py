@@ -32,7 +32,7 @@ from ganeti.opcodes import wire
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.targets import tags as tag_target
 from ganeti.query import engine, redaction
-from ganeti.query.classic import EXPORT_FIELDS, bare, classic, compiled
+from ganeti.query.classic import EXPORT_FIELDS, classic, compile_query, strip_statuses
 from ganeti.rpc.calls import NodeCalls
 
 _LOG = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Service:
         self._core = core
         self._waiting = waiting
         self._live = ThreadPoolExecutor(_LIVE, thread_name_prefix="live")
-        core.queue.add_listener(waiting.changed)
+        core.queue.add_listener(waiting.note_change)
         self._events = Events(core.queue, core.clock)
         core.queue.add_listener(self._job_changed)
         core.store.add_listener(self._config_changed)
@@ -154,7 +154,7 @@ class Service:
         """Begin no more queries of nodes; those in work are not waited for."""
         self._live.shutdown(wait=False, cancel_futures=True)
 
-    def quick(self, method: str, args: Args) -> Callable[[], Any] | None:
+    def answer_quickly(self, method: str, args: Args) -> Callable[[], Any] | None:
         """What answers a request that takes less than to wake a thread for it; never raises."""
         if method == "QueryConfigValues" and facts.is_quick(args["fields"]):
             return lambda: self._config_values(args, None)
@@ -183,10 +183,10 @@ class Service:
 
     def _classic(self, what: str, args: Args) -> Any:
         lock, redacted = bool(args.get("lock", False)), bool(args.get("redacted"))
-        query = compiled(
+        query = compile_query(
             self._core.sources(), what, args["names"], args["fields"], lock, redacted=redacted
         )
-        return self._run(query, bare)
+        return self._run(query, strip_statuses)
 
     def _query_exports(self, args: Args, _peer: Credentials) -> Any:
         names = {"names": args["nodes"], "fields": EXPORT_FIELDS, "lock": args["lock"]}
@@ -264,7 +264,7 @@ class Service:
             if not node.offline and node.uuid != config.cluster.master_node
         ]
         value = None if until is None else float(until)
-        for answer in self._core.rpc.many(nodes, NodeCalls.set_watcher_pause, value).values():
+        for answer in self._core.rpc.call_many(nodes, NodeCalls.set_watcher_pause, value).values():
             if answer.error is not None:
                 _LOG.warning(
                     "Node %s does not know of the pause of the watcher: %s",
@@ -283,7 +283,7 @@ class Service:
         """Make an event of it; what is done about it is up to the watcher."""
         instance = self._core.store.current.instance(args["instance"])
         self._events.guest_ended(instance, args["node"], args["status"])
-        self._waiting.changed(events.KEY)
+        self._waiting.note_change(events.KEY)
 
     def _replace_filter(self, args: Args, peer: Credentials) -> str:
         core, user = self._core, _submitter(peer, args.get("user")).shown
@@ -304,40 +304,40 @@ class Service:
         timeout = min(float(args["tmout"]), constants.WAIT_FOR_JOB_CHANGE_CAP)
         redacted = bool(args.get("redacted"))
 
-        def look(last: bool) -> list[Any] | None:
+        def check(last: bool) -> list[Any] | None:
             entries, done = self._log_after(job_id, seen_log or 0)
             values = classic(self._core.sources(), "job", [job_id], fields, redacted=redacted)[0]
             if entries or done or last or seen is None or values != seen:
                 return [values, [] if last else entries]
             return None
 
-        look(True)  # unknown jobs and fields fail now
-        wait = Wait(job_id, look, reply.ok, reply.fail)
+        check(True)  # unknown jobs and fields fail now
+        wait = Wait(job_id, check, reply.ok, reply.fail)
         reply.on_abandoned = lambda: self._waiting.drop(wait)
         self._waiting.add(wait, timeout)
 
     def _job_changed(self, job_id: int) -> None:
         self._events.job_changed(job_id)
-        self._waiting.changed(events.KEY)
+        self._waiting.note_change(events.KEY)
 
     def _config_changed(self, before: Config, after: Config) -> None:
         self._events.config_changed(before, after)
-        self._waiting.changed(events.KEY)
+        self._waiting.note_change(events.KEY)
 
     def _wait_for_events(self, args: Args, reply: Reply) -> None:
         """Answer when something happened that the client wants, or when the time is over."""
         wanted, position = Filter.from_wire(args["filter"]), args["after"]
         timeout = min(float(args["tmout"]), constants.WAIT_FOR_JOB_CHANGE_CAP)
 
-        def look(last: bool) -> dict[str, Any] | None:
+        def check(last: bool) -> dict[str, Any] | None:
             nonlocal position
-            found = self._events.after(position, wanted)
+            found = self._events.read_after(position, wanted)
             if found["events"] or found["lost"] or last or position is None:
                 return found
             position = found["last"]
             return None
 
-        wait = Wait(events.KEY, look, reply.ok, reply.fail)
+        wait = Wait(events.KEY, check, reply.ok, reply.fail)
         reply.on_abandoned = lambda: self._waiting.drop(wait)
         self._waiting.add(wait, timeout)
 

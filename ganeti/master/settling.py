@@ -75,7 +75,7 @@ class Settling:
         nodes = [node for node in config.online_nodes() if node.uuid not in self._answered]
         found: dict[InstanceUuid, None] = {}
         heard: set[NodeUuid] = set()
-        answers = self._rpc.within(PATIENCE).many(nodes, NodeCalls.run_rights, [])
+        answers = self._rpc.limit_time(PATIENCE).call_many(nodes, NodeCalls.run_rights, [])
         for uuid, answer in answers.items():
             if answer.error is not None:
                 if uuid not in self._reported:

@@ -54,7 +54,7 @@ class MasterSources:
     @property
     def _rpc(self) -> NodeRpc:
         """Node calls for queries; most queries make none."""
-        return self._calls.within(QUERY_TIMEOUT).shared_calls()
+        return self._calls.limit_time(QUERY_TIMEOUT).share_calls()
 
     def _hvparams(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         return {name: self._config.cluster.hvparams.get(name, {}) for name in names}
@@ -67,14 +67,14 @@ class MasterSources:
             )
             for uuid, request in requests.items()
         }
-        return _states(self._rpc.each(NodeCalls.node_info, arguments))
+        return _states(self._rpc.call_each(NodeCalls.node_info, arguments))
 
     def instances_info(
         self, nodes: Sequence[Node], hypervisors: Sequence[str]
     ) -> Answers[Mapping[str, InstanceInfo]]:
         names = list(hypervisors)
         return _states(
-            self._rpc.many(nodes, NodeCalls.all_instances_info, names, self._hvparams(names))
+            self._rpc.call_many(nodes, NodeCalls.all_instances_info, names, self._hvparams(names))
         )
 
     def consoles(self, instances: Sequence[Instance]) -> Mapping[str, NodeAnswer[Console]]:
@@ -86,20 +86,20 @@ class MasterSources:
             node = self._config.nodes[uuid]
             params = {i.name: (annotate.instance(self._config, i), node.name) for i in group}
             arguments[uuid] = (node, (params,))
-        answers = self._rpc.each(NodeCalls.instance_console_info, arguments)
+        answers = self._rpc.call_each(NodeCalls.instance_console_info, arguments)
         return {
             instance.uuid: _console(answers[instance.primary_node], instance)
             for instance in instances
         }
 
     def exports(self, nodes: Sequence[Node]) -> Answers[Sequence[str]]:
-        return _states(self._rpc.many(nodes, NodeCalls.export_list))
+        return _states(self._rpc.call_many(nodes, NodeCalls.export_list))
 
     def os_diagnose(self, nodes: Sequence[Node]) -> Answers[Sequence[OsInfo]]:
-        return _states(self._rpc.many(nodes, NodeCalls.os_diagnose))
+        return _states(self._rpc.call_many(nodes, NodeCalls.os_diagnose))
 
     def extstorage_diagnose(self, nodes: Sequence[Node]) -> Answers[Sequence[ExtStorageInfo]]:
-        return _states(self._rpc.many(nodes, NodeCalls.extstorage_diagnose))
+        return _states(self._rpc.call_many(nodes, NodeCalls.extstorage_diagnose))
 
     def job_ids(self, archived: bool) -> Sequence[int]:
         live = self._queue.read_all(lambda record: record.id)

@@ -62,7 +62,7 @@ class Waiting:
             heapq.heappush(self._timers, (self._clock.monotonic() + timeout, next(self._seq), wait))
             if self._timers[0][2] is wait:
                 self._wake.notify()
-        self._look(wait, last=False)
+        self._check(wait, last=False)
 
     def _forget_ended(self) -> None:
         """Drop the timers of waits that are over when they are most of all."""
@@ -71,14 +71,14 @@ class Waiting:
             heapq.heapify(self._timers)
             self._most_timers = max(_FEW_TIMERS, 2 * len(self._timers))
 
-    def changed(self, key: Hashable) -> None:
+    def note_change(self, key: Hashable) -> None:
         """What has this key has changed (a job: called by the queue)."""
         waits = self._by_key.get(key)
         if waits:
             with self._mutex:
                 present = list(waits)
             for wait in present:
-                self._look(wait, last=False)
+                self._check(wait, last=False)
 
     def drop(self, wait: Wait) -> None:
         """The client is gone."""
@@ -94,7 +94,7 @@ class Waiting:
                 if not waits:
                     del self._by_key[wait.key]
 
-    def _look(self, wait: Wait, *, last: bool) -> None:
+    def _check(self, wait: Wait, *, last: bool) -> None:
         with wait.lock:
             if not wait.open:
                 return
@@ -126,7 +126,7 @@ class Waiting:
                     self._wake.wait(pause)
                     continue
             for wait in due:
-                self._look(wait, last=True)
+                self._check(wait, last=True)
 
     def stop(self) -> None:
         """End the thread; open waits get no answer."""

@@ -59,12 +59,12 @@ def addresses(network: Network, bits: str) -> list[str]:
 # maps --------------------------------------------------------------------------------------------
 
 
-def own(network: Network) -> str:
+def make_own_map(network: Network) -> str:
     """Map of the addresses of NICs."""
     return _complete(network, network.reservations)
 
 
-def external(network: Network) -> str:
+def make_external_map(network: Network) -> str:
     """Map of the addresses that something else has."""
     return _complete(network, network.ext_reservations)
 
@@ -74,25 +74,25 @@ def _complete(network: Network, bits: str | None) -> str:
     return (bits or "").ljust(size(network), "0")
 
 
-def used_map(network: Network) -> str:
+def make_used_map(network: Network) -> str:
     """Map of all addresses that cannot be assigned."""
-    both = int(own(network), 2) | int(external(network), 2)
+    both = int(make_own_map(network), 2) | int(make_external_map(network), 2)
     return f"{both:0{size(network)}b}"
 
 
 def is_own(network: Network, address: str) -> bool:
     """Whether a NIC has the address; AddressPoolError if it is not in the subnet."""
-    return own(network)[place(network, address)] == "1"
+    return make_own_map(network)[place(network, address)] == "1"
 
 
 def is_external(network: Network, address: str) -> bool:
     """Whether something else has the address; AddressPoolError if it is not in the subnet."""
-    return external(network)[place(network, address)] == "1"
+    return make_external_map(network)[place(network, address)] == "1"
 
 
-def first_free(network: Network, besides: Collection[str] = ()) -> str | None:
+def find_first_free(network: Network, besides: Collection[str] = ()) -> str | None:
     """The lowest free address that is not among ``besides``; None when the pool is exhausted."""
-    bits = used_map(network)
+    bits = make_used_map(network)
     first = int(subnet(network).network_address)
     found = bits.find("0")
     while found >= 0:
@@ -112,18 +112,20 @@ def with_own(network: Network, *, take: Iterable[str] = (), free: Iterable[str] 
     Raises:
         AddressPoolError: an address is not in the subnet.
     """
-    return base.replace(network, reservations=_changed(network, own(network), take, free))
+    return base.replace(
+        network, reservations=_change_map(network, make_own_map(network), take, free)
+    )
 
 
 def with_external(
     network: Network, *, take: Iterable[str] = (), free: Iterable[str] = ()
 ) -> Network:
     """The network with other addresses that something else has, as :func:`with_own`."""
-    bits = _changed(network, external(network), take, free)
+    bits = _change_map(network, make_external_map(network), take, free)
     return base.replace(network, ext_reservations=bits)
 
 
-def _changed(network: Network, bits: str, take: Iterable[str], free: Iterable[str]) -> str:
+def _change_map(network: Network, bits: str, take: Iterable[str], free: Iterable[str]) -> str:
     result = list(bits)
     for value, wanted in (("0", free), ("1", take)):
         for address in wanted:
@@ -131,7 +133,7 @@ def _changed(network: Network, bits: str, take: Iterable[str], free: Iterable[st
     return "".join(result)
 
 
-def used_by(instance: Instance | None) -> set[tuple[str, str]]:
+def find_used_addresses(instance: Instance | None) -> set[tuple[str, str]]:
     """(network uuid, address) of the NICs of an instance."""
     if instance is None:
         return set()

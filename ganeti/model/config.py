@@ -121,11 +121,11 @@ class Config:
     def find_instance(self, name: str) -> Instance | None:
         """As :meth:`instance`, but None when the name means nothing, or several."""
         try:
-            return _look_up("instance", name, self.instances, self._instance_names)
+            return _find_by_name("instance", name, self.instances, self._instance_names)
         except errors.OpPrereqError:
             return None
 
-    def with_handle(self, handle: str) -> Instance | None:
+    def find_by_handle(self, handle: str) -> Instance | None:
         """The instance that has this name or, while it has none, this uuid; no short names."""
         return self._instance_names.get(handle) or self.instances.get(InstanceUuid(handle))
 
@@ -186,7 +186,7 @@ class Config:
         """The instance that a disk is attached to; None for a detached one."""
         return self._owners.get(disk_uuid)
 
-    def detached_disks(self, node_uuid: NodeUuid) -> list[Disk]:
+    def list_detached_disks(self, node_uuid: NodeUuid) -> list[Disk]:
         """Disks without an instance that a node holds."""
         return [
             disk
@@ -343,15 +343,17 @@ class Config:
         for container, uuid in deletes:
             self._editable(changed, container).pop(uuid, None)
         if cluster is not None:
-            return Config(self._next(changed, cluster, mtime))
-        return Config(self._next(changed, self.cluster, mtime))
+            return Config(self._make_next(changed, cluster, mtime))
+        return Config(self._make_next(changed, self.cluster, mtime))
 
     def _editable(self, changed: dict[str, dict[str, Any]], container: str) -> dict[str, Any]:
         if container not in changed:
             changed[container] = dict(getattr(self.data, container))
         return changed[container]
 
-    def _next(self, changed: Mapping[str, object], cluster: Cluster, mtime: float) -> ConfigData:
+    def _make_next(
+        self, changed: Mapping[str, object], cluster: Cluster, mtime: float
+    ) -> ConfigData:
         return base.replace(
             self.data,
             cluster=cluster,
@@ -364,7 +366,7 @@ class Config:
 def _find(
     what: str, name: str, by_uuid: Mapping[U, N], by_name: Mapping[str, N], *, short: bool = True
 ) -> N:
-    found = _look_up(what, name, by_uuid, by_name, short=short)
+    found = _find_by_name(what, name, by_uuid, by_name, short=short)
     if found is not None:
         return found
     raise errors.OpPrereqError(
@@ -372,16 +374,16 @@ def _find(
     )
 
 
-def _look_up(
+def _find_by_name(
     what: str, name: str, by_uuid: Mapping[U, N], by_name: Mapping[str, N], *, short: bool = True
 ) -> N | None:
     found = by_name.get(name) or by_uuid.get(cast(U, name))
     if found is not None or not short or not name:
         return found
-    return _by_short_name(what, name, by_name)
+    return _find_by_short_name(what, name, by_name)
 
 
-def _by_short_name(what: str, name: str, by_name: Mapping[str, N]) -> N | None:
+def _find_by_short_name(what: str, name: str, by_name: Mapping[str, N]) -> N | None:
     wanted = name.lower()
     lowered = [(full.lower(), obj) for full, obj in by_name.items()]
     # A whole name in another case counts more than a part of one.

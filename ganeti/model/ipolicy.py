@@ -98,14 +98,14 @@ def violations(policy: Mapping[str, Any], shape: Shape) -> list[str]:
             found.append(
                 f"disk template {template} is not allowed (allowed are {', '.join(allowed)})"
             )
-    tries = [_outside(pair["min"], pair["max"], shape) for pair in policy.get("minmax", [])]
+    tries = [_find_violations(pair["min"], pair["max"], shape) for pair in policy.get("minmax", [])]
     if tries and all(tries):
         nearest = min(tries, key=len)
         found += nearest
     return found
 
 
-def _outside(low: Mapping[str, int], high: Mapping[str, int], shape: Shape) -> list[str]:
+def _find_violations(low: Mapping[str, int], high: Mapping[str, int], shape: Shape) -> list[str]:
     found: list[str] = []
     checks: list[tuple[str, str, int]] = [
         ("memory-size", "", shape.memory),

@@ -30,7 +30,7 @@ class Mark(Enum):
     BEPARAMS = auto()
 
 
-def of(kind: object) -> frozenset[Mark]:
+def find_marks(kind: object) -> frozenset[Mark]:
     """The marks of an annotated type."""
     found: set[Mark] = set()
     while get_origin(kind) is Annotated:
@@ -47,4 +47,6 @@ def plain(kind: object) -> Any:
 @cache
 def names(cls: type[msgspec.Struct], mark: Mark) -> frozenset[str]:
     """Fields of a struct that have a mark."""
-    return frozenset(info.name for info in msgspec.structs.fields(cls) if mark in of(info.type))
+    return frozenset(
+        info.name for info in msgspec.structs.fields(cls) if mark in find_marks(info.type)
+    )

@@ -77,12 +77,12 @@ def fill(*levels: Mapping[str, object]) -> Params:
     return result
 
 
-def without_retired(values: Mapping[str, object]) -> Params:
+def drop_retired(values: Mapping[str, object]) -> Params:
     """The values without parameters of older versions that ask for what is always done."""
     return {key: value for key, value in values.items() if RETIRED.get(key, ...) != value}
 
 
-def without_defaults(values: Mapping[str, object]) -> Params:
+def drop_defaults(values: Mapping[str, object]) -> Params:
     """The values of a change without those that ask for the inherited value."""
     return {key: value for key, value in values.items() if value != VALUE_DEFAULT}
 
@@ -123,7 +123,7 @@ def check(
     Raises:
         ParameterError: unknown name, or a value of the wrong type; the text names it.
     """
-    values = without_retired(values)
+    values = drop_retired(values)
     refuse_unknown(schema, values, what)
     converted = _convert(schema, values, what)
     full: Params = msgspec.structs.asdict(converted)

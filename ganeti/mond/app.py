@@ -49,23 +49,26 @@ class MonitorApp:
                 return _json(None)
             case ["1", "list", "collectors"]:
                 return _json(
-                    [[one.name, one.category or "default", int(one.kind)] for one in self._active()]
+                    [
+                        [one.name, one.category or "default", int(one.kind)]
+                        for one in self._list_active()
+                    ]
                 )
             case ["1", "report", "all"]:
-                return _json([report for one in self._active() if (report := _report(one))])
+                return _json([report for one in self._list_active() if (report := _report(one))])
             case ["1", "report", category, name]:
-                return self._one(category, name)
+                return self._answer_one(category, name)
         return 404, b"there is nothing at this path"
 
-    def _active(self) -> list[Collector]:
+    def _list_active(self) -> list[Collector]:
         return [
             one
             for one in self._collectors.values()
             if self._facts.is_active(one.name) and one.is_useful()
         ]
 
-    def _one(self, category: str, name: str) -> _Answer:
-        found = [one for one in self._active() if one.path == f"{category}/{name}"]
+    def _answer_one(self, category: str, name: str) -> _Answer:
+        found = [one for one in self._list_active() if one.path == f"{category}/{name}"]
         if not found:
             return 500, b"there is no such collector on this node, or it is switched off"
         report = _report(found[0])

@@ -39,7 +39,7 @@ def status(code: Code, message: str = "") -> dict[str, Any]:
     return {"code": int(code), "message": message}
 
 
-def worst(blocks: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def find_worst(blocks: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The status of a whole by those of its parts."""
     found = list(blocks)
     code = max((int(block["code"]) for block in found), default=int(Code.OK))

@@ -90,7 +90,7 @@ def _serve(options: Serving, where: paths.Paths, background: daemon.Background) 
         stack.callback(sampler.stop)
         log.info("Monitoring of %s serves %s:%d", paths.hostname(), options.address, port)
         daemon.tune_collector()
-        background.ready()
+        background.report_ready()
         with daemon.watchdog(lambda: tcp_daemon.ask_self(options)):
             stop.wait()
         log.info("Monitoring stops")

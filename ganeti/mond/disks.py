@@ -9,7 +9,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
-from ganeti.mond.collector import Code, Collector, Kind, NothingMeasured, status, worst
+from ganeti.mond.collector import Code, Collector, Kind, NothingMeasured, find_worst, status
 from ganeti.storage.lvm import tool
 
 # counters ----------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def parse_drbd(text: str, owners: Mapping[int, str]) -> dict[str, Any]:
     """The report on ``/proc/drbd``; ``owners`` are instances by minor. Pure."""
     devices = [{**device, "instance": owners.get(device["minor"])} for device in _devices(text)]
     return {
-        "status": worst(device["status"] for device in devices),
+        "status": find_worst(device["status"] for device in devices),
         "versionInfo": _version(text),
         "device": devices,
     }

@@ -9,7 +9,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import files, jsonio
 from ganeti.hypervisor.xen import xl
-from ganeti.mond.collector import Code, Collector, Kind, status, worst
+from ganeti.mond.collector import Code, Collector, Kind, find_worst, status
 from ganeti.mond.processor import has_xen
 
 _XEN = ("xen-pvm", "xen-hvm")
@@ -39,7 +39,7 @@ class XenInstances(Collector):
             for item in self._node.facts.instances
             if item.get("hypervisor") in _XEN
         ]
-        return {"status": worst(item["status"] for item in found), "instances": found}
+        return {"status": find_worst(item["status"] for item in found), "instances": found}
 
     def _instance(
         self, item: Mapping[str, Any], domain: xl.Domain | None, uptimes: Mapping[str, str]

@@ -45,7 +45,7 @@ class Sampler:
         for thread in self._threads:
             thread.join()
 
-    def look(self) -> float:
+    def take_samples(self) -> float:
         """Take the measurements that are due; seconds until the next one."""
         now = self._clock.monotonic()
         for one in self._collectors:
@@ -62,7 +62,7 @@ class Sampler:
 
     def _measure(self) -> None:
         while not self._stop.is_set():
-            self._stop.wait(self.look())
+            self._stop.wait(self.take_samples())
 
     def _ask(self) -> None:
         while not self._stop.is_set():

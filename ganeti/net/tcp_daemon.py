@@ -146,11 +146,11 @@ def run(
     except (errors.GanetiError, OSError) as err:
         reason = _reason(err)
         log.error("Cannot run: %s", reason)
-        background.failed(f"{options.service}: {reason}", constants.EXIT_FAILURE)
+        background.report_failure(f"{options.service}: {reason}", constants.EXIT_FAILURE)
         return constants.EXIT_FAILURE
     except Exception:  # last frame: in the background nobody else would see it
         log.exception("A bug ended %s", options.service)
-        background.failed(f"{options.service}: internal error, see its log")
+        background.report_failure(f"{options.service}: internal error, see its log")
         return constants.EXIT_FAILURE
     finally:
         pid_file.release()

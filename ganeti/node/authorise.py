@@ -61,9 +61,9 @@ class Authoriser:
             log.info("%d certificates are authorised", len(listed))
             return listed
         log.info("No certificate is listed; only this node's own is authorised")
-        return self._own()
+        return self._read_own_digests()
 
-    def _own(self) -> list[str]:
+    def _read_own_digests(self) -> list[str]:
         for path in (self._paths.client_cert, self._paths.server_cert):
             try:
                 return [pem.digest_of_file(path)]

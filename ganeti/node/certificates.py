@@ -26,7 +26,7 @@ class Certificates:
         paths = self._paths
         found = [
             self._authority(authority),
-            self._own(paths.server_cert, authority),
+            self._check_own(paths.server_cert, authority),
             self.client(authority),
             self._remote_api(),
         ]
@@ -34,9 +34,9 @@ class Certificates:
 
     def client(self, authority: str | None = None) -> Problem | None:
         """What is wrong with the one that this node calls others with."""
-        return self._own(self._paths.client_cert, authority)
+        return self._check_own(self._paths.client_cert, authority)
 
-    def _own(self, path: Path, authority: str | None) -> Problem | None:
+    def _check_own(self, path: Path, authority: str | None) -> Problem | None:
         name = self._context.name
         remedy = f"gnt-node add --readd {name} makes new ones"
         if self._context.ssconf(ssconf_keys.MASTER_NODE) == name:
@@ -45,7 +45,7 @@ class Certificates:
             known = None if authority is None else authority.encode("ascii")
             info = certs.inspect_pair(path, known)
         except errors.X509CertError as err:
-            return _unusable(path, err, remedy)
+            return _make_problem(path, err, remedy)
         if info.subject_cn.lower() != name.lower():
             return path.name, "error", f"{path} is that of {info.subject_cn}: {remedy}"
         return self._ends(
@@ -61,7 +61,7 @@ class Certificates:
                 return None  # the master itself looks how long it is valid
             why = "differs from that of the master"
         except errors.X509CertError as err:
-            return _unusable(path, err, remedy)
+            return _make_problem(path, err, remedy)
         except ValueError:
             why = "has something else than PEM in it"
         return path.name, "error", f"{path} {why}: {remedy}"
@@ -77,7 +77,7 @@ class Certificates:
         try:
             return self._ends(path, certs.inspect_pair(path), remedy)
         except errors.X509CertError as err:
-            return _unusable(path, err, remedy)
+            return _make_problem(path, err, remedy)
 
     def _ends(self, path: Path, info: certs.CertInfo, remedy: str) -> Problem | None:
         level, text = expiry.judge(info, self._context.clock.now())
@@ -86,5 +86,5 @@ class Certificates:
         return path.name, str(level), f"{path}: {text}; {remedy}"
 
 
-def _unusable(path: Path, err: errors.X509CertError, remedy: str) -> Problem:
+def _make_problem(path: Path, err: errors.X509CertError, remedy: str) -> Problem:
     return path.name, "error", f"{path} {err.args[-1]}: {remedy}"

@@ -22,7 +22,7 @@ INSTANCE_WAIT = 300.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """An instance name that can be part of a file name; ParameterError otherwise."""
     if not _NAME.fullmatch(name) or len(name) > 255:
         raise errors.ParameterError(f"{name[:80]!r} is not an instance name")
@@ -106,7 +106,7 @@ class NodeContext:
         except FileNotFoundError:
             return None
 
-    def told_master(self) -> str:
+    def read_master(self) -> str:
         """Name of the master according to ssconf; empty without one."""
         return self.ssconf(ssconf_keys.MASTER_NODE) or ""
 
@@ -118,5 +118,5 @@ class NodeContext:
             LockError: another call on the instance did not end in time.
             ParameterError: this cannot be the name of an instance.
         """
-        with self._locks.hold(checked_name(name), purpose, INSTANCE_WAIT if wait is None else wait):
+        with self._locks.hold(check_name(name), purpose, INSTANCE_WAIT if wait is None else wait):
             yield

@@ -32,7 +32,7 @@ class Progress:
         #: bytes: of all the content, arrived, and of those the zeros that were not sent
         self.size = self.done = self.zeros = 0
 
-    def asked(self) -> None:
+    def note_request(self) -> None:
         self._asked = self._clock.monotonic()
 
     @property
@@ -85,7 +85,7 @@ class _Copy:
         return not self._thread.is_alive()
 
     def status(self) -> CopyStatus:
-        self.progress.asked()
+        self.progress.note_request()
         self._thread.join(_PATIENCE)
         ended = self.has_ended
         if self._error is not None:

@@ -54,7 +54,7 @@ class Crypto(CryptoCalls):
         try:
             trusted = paths.ca_cert.read_bytes()
         except OSError as err:
-            raise _unwritten(err) from err
+            raise _make_write_error(err) from err
         wanted = {paths.server_cert: _bytes(server), paths.client_cert: _bytes(client)}
         for path, content in wanted.items():
             info = certs.check_pair(content, path, trusted)
@@ -95,19 +95,19 @@ class Crypto(CryptoCalls):
             for old in sorted(paths.previous_crypto.iterdir())[:-KEPT]:
                 shutil.rmtree(old)
         except OSError as err:
-            raise _unwritten(err) from err
+            raise _make_write_error(err) from err
 
     @staticmethod
     def _write(path: Path, pem: bytes, mode: int) -> None:
         try:
             files.write_atomic(path, pem, mode=mode)
         except OSError as err:
-            raise _unwritten(err) from err
+            raise _make_write_error(err) from err
 
 
 def _bytes(pem: str) -> bytes:
     return pem.encode("ascii", "replace")
 
 
-def _unwritten(err: OSError) -> errors.GenericError:
+def _make_write_error(err: OSError) -> errors.GenericError:
     return errors.GenericError(f"certificates not replaced: {err.filename}: {err.strerror}")

@@ -123,18 +123,19 @@ def _serve(
     with contextlib.ExitStack() as stack:
         for directory in {where.data, certificate.parent}:
             watcher = DirectoryWatcher(
-                directory, _on_change(tls, authoriser, (certificate, where.ca_cert), where)
+                directory,
+                _make_change_handler(tls, authoriser, (certificate, where.ca_cert), where),
             )
             watcher.start()
             stack.callback(watcher.stop)
         port = server.start()
         log.info("Node daemon of %s serves %s:%d", context.name, options.address, port)
         families.ends.start()
-        background.ready()
+        background.report_ready()
         with daemon.watchdog(lambda: tcp_daemon.ask_self(options)):
             stop.wait()
         log.info("Node daemon stops")
-        calls = app.running()
+        calls = app.list_running()
         if not server.stop(STOP_WAIT):
             log.warning("These calls did not end and are cut off: %s", ", ".join(calls))
     families.stop()
@@ -146,7 +147,7 @@ def _renew(tls: ReloadableContext, authoriser: Authoriser) -> None:
     authoriser.reload()
 
 
-def _on_change(
+def _make_change_handler(
     tls: ReloadableContext,
     authoriser: Authoriser,
     tls_files: tuple[Path, ...],
@@ -160,7 +161,7 @@ def _on_change(
         where.server_cert.name,
     }
 
-    def changed(name: str) -> None:
+    def handle_change(name: str) -> None:
         unknown = name == ANY_NAME
         # While a file is missing (the node leaves, a careless copy) the old one stays in force.
         if (unknown or name in tls_names) and all(path.exists() for path in tls_files):
@@ -172,7 +173,7 @@ def _on_change(
         if unknown or name in trust_names:
             authoriser.reload()
 
-    return changed
+    return handle_change
 
 
 if __name__ == "__main__":

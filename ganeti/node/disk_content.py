@@ -32,14 +32,14 @@ class DiskContent(DiskContentCalls):
 
     def blockdev_wipe(self, disk: NodeDisk, offset: int, size: int) -> None:
         """Make a part (MiB) of a disk zero; BlockDeviceError. See :func:`wipe`."""
-        found = self._disks.existing(disk)
+        found = self._disks.find_existing(disk)
         if not found.traits.mirrored:
             found.assemble()
         wipe(found.path, offset, size, self._stopping)
 
     def disk_convert(self, source: NodeDisk, target: NodeDisk) -> str:
         """Begin to copy a disk into another; BlockDeviceError. See :func:`copy`."""
-        reading, writing = self._disks.existing(source), self._disks.existing(target)
+        reading, writing = self._disks.find_existing(source), self._disks.find_existing(target)
         log.info("copying disk %s to %s", reading.path, writing.path)
         return self._copies.begin(
             lambda progress: copy(reading.path, writing.path, source.size, progress)
@@ -83,7 +83,7 @@ def copy(source: str, target: str, size: int, progress: Progress) -> None:
             f"cannot copy {amount // MIB} MiB of {source} to {target}: it has {room // MIB} MiB"
         )
     progress.size = amount
-    with _opened("read", source, os.O_RDONLY) as reading, _output(target) as writing:
+    with _open("read", source, os.O_RDONLY) as reading, _output(target) as writing:
         position = 0
         for piece in sparse.pieces(reading, amount):
             if piece.data is None:
@@ -97,11 +97,11 @@ def copy(source: str, target: str, size: int, progress: Progress) -> None:
 
 
 def _output(path: str) -> AbstractContextManager[int]:
-    return _opened("write to", path, os.O_RDWR)
+    return _open("write to", path, os.O_RDWR)
 
 
 @contextmanager
-def _opened(verb: str, path: str, flags: int) -> Iterator[int]:
+def _open(verb: str, path: str, flags: int) -> Iterator[int]:
     try:
         fd = os.open(path, flags | os.O_CLOEXEC)
         try:

@@ -44,8 +44,8 @@ class DiskStates(DiskStateCalls):
             return False, errors.text(err)
 
     def _state(self, disk: NodeDisk) -> BlockDevStatus:
-        own = self._disks.existing(disk).status()
-        return combined(own, [self._state(child) for child in disk.children])
+        own = self._disks.find_existing(disk).status()
+        return combine(own, [self._state(child) for child in disk.children])
 
     def blockdev_pause_resume_sync(
         self, disks: list[NodeDisk], pause: bool
@@ -57,7 +57,7 @@ class DiskStates(DiskStateCalls):
         result: list[tuple[bool, str | None]] = []
         for disk in disks:
             try:
-                found = self._disks.existing(disk)
+                found = self._disks.find_existing(disk)
                 if isinstance(found, Resyncing):
                     found.pause_resync(pause)
                 result.append((True, None))
@@ -66,7 +66,7 @@ class DiskStates(DiskStateCalls):
         return result
 
 
-def combined(own: BlockDevStatus, children: Sequence[BlockDevStatus]) -> BlockDevStatus:
+def combine(own: BlockDevStatus, children: Sequence[BlockDevStatus]) -> BlockDevStatus:
     """The state of a disk made worse by what it is built on. Pure."""
     result = own
     for child in children:

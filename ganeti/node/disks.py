@@ -20,7 +20,7 @@ from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.model import ssconf_keys
 from ganeti.net import pem
 from ganeti.node import authorise
-from ganeti.node.context import NodeContext, checked_name
+from ganeti.node.context import NodeContext, check_name
 from ganeti.rpc.calls.disks import DiskCalls
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk, NodeInstance
 from ganeti.storage import file_paths
@@ -58,7 +58,7 @@ class Disks(DiskCalls):
         # The list of the node bounds the master, so what the master says counts only without one.
         allowed = self._cluster_directories() if listed is None else listed
         roots = tuple(Path(local(str(path))) for path in allowed)
-        found = Environment(context.paths, self._own_uuid(), roots)
+        found = Environment(context.paths, self._read_own_uuid(), roots)
         gluster = (context.ssconf(ssconf_keys.GLUSTER_STORAGE_DIR) or "").strip()
         return replace(found, gluster_dir=Path(local(gluster or str(found.gluster_dir))))
 
@@ -67,7 +67,7 @@ class Disks(DiskCalls):
         found = ((self._context.ssconf(key) or "").strip() for key in keys)
         return [Path(directory) for directory in found if directory]
 
-    def _own_uuid(self) -> str:
+    def _read_own_uuid(self) -> str:
         listed = self._context.ssconf(ssconf_keys.MASTER_CANDIDATES_CERTS)
         if not listed:
             return ""
@@ -86,7 +86,7 @@ class Disks(DiskCalls):
             env = replace(env, exclusive_storage=True)
         return device(disk, env)
 
-    def existing(self, disk: NodeDisk, *, exclusive_storage: bool = False) -> Device:
+    def find_existing(self, disk: NodeDisk, *, exclusive_storage: bool = False) -> Device:
         """The driver of a disk that is on this node; BlockDeviceError when it is not."""
         found = self.device(disk, exclusive_storage=exclusive_storage)
         if not found.attach():
@@ -221,15 +221,15 @@ class Disks(DiskCalls):
         """
         env = self.environment()
         return [
-            self._attached(disk, instance.name, index, env)
+            self._make_attached(disk, instance.name, index, env)
             for index, disk in enumerate(instance.disks_info)
         ]
 
-    def attached(self, instance: str, disk: NodeDisk) -> AttachedDisk:
+    def find_attached(self, instance: str, disk: NodeDisk) -> AttachedDisk:
         """One assembled disk of an instance; BlockDeviceError like :meth:`all_attached`."""
-        return self._attached(disk, instance, disk.index, self.environment())
+        return self._make_attached(disk, instance, disk.index, self.environment())
 
-    def _attached(
+    def _make_attached(
         self, disk: NodeDisk, instance: str, index: int, env: Environment
     ) -> AttachedDisk:
         found = device(disk, env)
@@ -289,14 +289,14 @@ class Disks(DiskCalls):
             raise errors.ParameterError(f"disk {disk.uuid} cannot grow by {amount} MiB")
         if backing_store and disk.children:
             disk = disk.children[0]
-        found = self.existing(disk, exclusive_storage=exclusive_storage)
+        found = self.find_existing(disk, exclusive_storage=exclusive_storage)
         if backing_store or found.traits.mirrored:
             found.grow(amount, dry_run=dry_run)
 
     def blockdev_open(self, instance_name: str, disks: list[NodeDisk], exclusive: bool) -> None:
         """Allow writing on this node, and make the links of the instance; BlockDeviceError."""
         for disk in disks:
-            found = self.existing(disk)
+            found = self.find_existing(disk)
             found.open(exclusive=exclusive)
             self._link(found.path, instance_name, disk.index)
 
@@ -309,7 +309,7 @@ class Disks(DiskCalls):
         problems: list[str] = []
         for disk in disks:
             try:
-                found = self.existing(disk)
+                found = self.find_existing(disk)
                 found.close()
                 self._unlink(found.path)
             except errors.GanetiError as err:
@@ -329,7 +329,7 @@ class Disks(DiskCalls):
         """
         if disk.children:
             return self.blockdev_snapshot(disk.children[0], snap_name, snap_size)
-        found = self.existing(disk)
+        found = self.find_existing(disk)
         if not isinstance(found, Snapshotting):
             raise errors.BlockDeviceError(f"disks of type {disk.dev_type} have no snapshots")
         return list(found.snapshot(snap_name or "", snap_size or 0))
@@ -338,7 +338,7 @@ class Disks(DiskCalls):
         """Note a text beside the data, where the template has a place for it; BlockDeviceError."""
         for child in disk.children:
             self.blockdev_setinfo(child, info)
-        found = self.existing(disk)
+        found = self.find_existing(disk)
         if isinstance(found, Labelled):
             found.set_info(info)
 
@@ -347,7 +347,7 @@ class Disks(DiskCalls):
     def _link(self, target: str, instance: str, index: int) -> str:
         """Make or replace the link of a disk in one step."""
         directory = self._context.paths.instance_disks
-        link = directory / f"{checked_name(instance)}:{index}"
+        link = directory / f"{check_name(instance)}:{index}"
         fresh = directory / f".{link.name}.{threading.get_ident()}"
         try:
             files.ensure_dir(directory, 0o755)

@@ -85,7 +85,7 @@ def find(name: str, paths: Paths) -> Distributed:
     return found
 
 
-def limited_mode(mode: int, file: Distributed) -> int:
+def limit_mode(mode: int, file: Distributed) -> int:
     """Permission bits for a distributed file; secrets lose those of "others".
 
     Raises:

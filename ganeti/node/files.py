@@ -53,7 +53,7 @@ class Files(FileCalls):
             GenericError: the file cannot be written.
         """
         file = distributed.find(file_name, self._context.paths)
-        bits = distributed.limited_mode(mode, file)
+        bits = distributed.limit_mode(mode, file)
         owner, group = (_owner(uid), _group(gid)) if os.geteuid() == 0 else (-1, -1)
         times = (atime, mtime)
         if not all(math.isfinite(moment) and moment >= 0 for moment in times):

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ganeti import constants, errors
 from ganeti.base import process, services
-from ganeti.node.context import NodeContext, checked_name
+from ganeti.node.context import NodeContext, check_name
 from ganeti.node.errands import Errands
 from ganeti.rpc.calls.guest_ends import GuestEndCalls
 from ganeti.rpc.server import CALLER
@@ -53,7 +53,7 @@ class GuestEnds(GuestEndCalls):
         node = self._demand_master()
         if len(instances) > _MOST:
             raise errors.ParameterError(f"{len(instances)} instances are too many for one call")
-        log.info("guests ended on node %s: %s", node, ", ".join(map(checked_name, instances)))
+        log.info("guests ended on node %s: %s", node, ", ".join(map(check_name, instances)))
         self._errands.add((node, name) for name in instances)
 
     def host_stops(self, migrate: bool) -> list[str]:
@@ -74,7 +74,7 @@ class GuestEnds(GuestEndCalls):
 
     def _demand_master(self) -> str:
         """The node that calls; RpcError when this one is not the master."""
-        master = self._context.told_master()
+        master = self._context.read_master()
         if master != self._context.name:
             raise errors.RpcError(f"{master or 'another node'} is the master")
         return CALLER.get()

@@ -45,16 +45,16 @@ class Hotplug(HotplugCalls):
         driver = self._driver(instance)
         with self._context.instance(instance.name, f"{action} of a device"):
             if dev_type is HotplugTarget.DISK:
-                self._change_disk(driver, instance, action, _decoded(device, NodeDisk))
+                self._change_disk(driver, instance, action, _decode(device, NodeDisk))
             else:
-                self._change_nic(driver, instance, action, _decoded(device, NodeNic), seq)
+                self._change_nic(driver, instance, action, _decode(device, NodeNic), seq)
         log.info("%s of %s %d for instance %s is done", action, dev_type, seq, instance.name)
 
     def _change_disk(
         self, driver: Hotpluggable, instance: NodeInstance, action: HotplugAction, disk: NodeDisk
     ) -> None:
         if action is HotplugAction.ADD:
-            driver.plug_disk(instance, self._attached(instance, disk))
+            driver.plug_disk(instance, self._find_attached(instance, disk))
         elif action is HotplugAction.REMOVE:
             driver.unplug_disk(instance, disk)
         else:
@@ -82,7 +82,7 @@ class Hotplug(HotplugCalls):
         """Tell the guest that an assembled disk has ``size`` MiB."""
         driver = self._driver(instance)
         with self._context.instance(instance.name, "resize of a disk"):
-            driver.resize_disk(instance, self._attached(instance, disk), new_size)
+            driver.resize_disk(instance, self._find_attached(instance, disk), new_size)
 
     def instance_change_media(self, instance: NodeInstance) -> None:
         """Put the CD images of the parameters into the drives."""
@@ -110,14 +110,14 @@ class Hotplug(HotplugCalls):
             )
         return driver
 
-    def _attached(self, instance: NodeInstance, disk: NodeDisk) -> AttachedDisk:
+    def _find_attached(self, instance: NodeInstance, disk: NodeDisk) -> AttachedDisk:
         try:
-            return self._disks.attached(instance.name, disk)
+            return self._disks.find_attached(instance.name, disk)
         except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
             raise errors.HotplugError(f"instance {instance.name}: {errors.text(err)}") from err
 
 
-def _decoded(device: Json, kind: type[Device]) -> Device:
+def _decode(device: Json, kind: type[Device]) -> Device:
     try:
         return typed.convert(device, kind)
     except msgspec.ValidationError as err:

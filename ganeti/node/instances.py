@@ -16,7 +16,7 @@ from ganeti import errors
 from ganeti.base import files, jsonio
 from ganeti.hypervisor.interface import AttachedDisk, Ballooning, Hotpluggable, Hypervisor
 from ganeti.model.names import RebootType, RunState
-from ganeti.node.context import NodeContext, checked_name
+from ganeti.node.context import NodeContext, check_name
 from ganeti.node.disks import Disks
 from ganeti.node.end_watch import EndWatch
 from ganeti.node.run_rights import RunRights
@@ -77,7 +77,7 @@ class Instances(InstanceCalls):
         return found
 
     def instance_info(self, instance: str, hypervisor: str, hvparams: Json) -> Json:
-        info = self._context.hypervisor(hypervisor).info(checked_name(instance))
+        info = self._context.hypervisor(hypervisor).info(check_name(instance))
         return {} if info is None else msgspec.structs.asdict(info)
 
     # changes
@@ -119,10 +119,10 @@ class Instances(InstanceCalls):
             # The guest ended by itself and its remains are still there.
             hypervisor.stop(instance.name, force=True)
             hypervisor.cleanup(instance.name)
-        hypervisor.start(instance, self._attached(instance), paused=paused)
+        hypervisor.start(instance, self._list_attached(instance), paused=paused)
         log.info("started instance %s", instance.name)
 
-    def _attached(self, instance: NodeInstance) -> list[AttachedDisk]:
+    def _list_attached(self, instance: NodeInstance) -> list[AttachedDisk]:
         try:
             return self._disks.all_attached(instance)
         except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
@@ -187,7 +187,7 @@ class Instances(InstanceCalls):
                     f"instance {instance.name} cannot be rebooted: it does not run here"
                 )
             if reboot_type == RebootType.SOFT:
-                hypervisor.reboot(instance, self._attached(instance))
+                hypervisor.reboot(instance, self._list_attached(instance))
             else:
                 self._stop(hypervisor, instance.name, shutdown_timeout)
                 self._start(instance)

@@ -20,7 +20,7 @@ def call_master(context: NodeContext, seconds: float, method: Callable[..., T], 
     Raises:
         GanetiError: it does not answer, refuses, or is not known.
     """
-    paths, master = context.paths, context.told_master()
+    paths, master = context.paths, context.read_master()
     lines = (context.ssconf(ssconf_keys.NODE_PRIMARY_IPS) or "").splitlines()
     address = dict(line.split() for line in lines if len(line.split()) == 2).get(master)
     if address is None:
@@ -28,6 +28,6 @@ def call_master(context: NodeContext, seconds: float, method: Callable[..., T], 
     # Made for each call, so that it has the certificate of this moment.
     rpc = NodeRpc(Identity(paths.client_cert, paths.ca_cert).client_context())
     try:
-        return rpc.within(seconds).at(address, master, method, *args)
+        return rpc.limit_time(seconds).call_address(address, master, method, *args)
     finally:
         rpc.stop()

@@ -32,7 +32,7 @@ _SCRIPT = "master-ip-setup"
 _IPV6 = 10
 
 
-def shipped_script() -> Path:
+def find_shipped_script() -> Path:
     """The script that comes with this version: beside the sources, or where it is installed.
 
     Raises:
@@ -93,7 +93,7 @@ class MasterIp(MasterIpCalls):
         )
         for wanted in (before, after):
             _check(wanted)
-        script = shipped_script()
+        script = find_shipped_script()
         self._run(script, "stop", _environment(before))
         self._run(script, "start", _environment(after))
 
@@ -107,7 +107,7 @@ class MasterIp(MasterIpCalls):
 
     def _change(self, wanted: MasterNetwork, verb: str, word: str, *, external: bool) -> None:
         _check(wanted)
-        script = self._context.paths.master_ip_script if external else shipped_script()
+        script = self._context.paths.master_ip_script if external else find_shipped_script()
         if external and not os.access(script, os.X_OK):
             raise errors.GenericError(
                 f"{script} is missing or not executable, but the cluster is set to use it;"

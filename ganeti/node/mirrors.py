@@ -74,11 +74,11 @@ class Mirrors(MirrorCalls):
 
     def blockdev_addchildren(self, disk: NodeDisk, children: list[NodeDisk]) -> None:
         """Give a disk new volumes; BlockDeviceError."""
-        self._mirrored(self._disks.existing(disk)).attach_children(children)
+        self._mirrored(self._disks.find_existing(disk)).attach_children(children)
 
     def blockdev_removechildren(self, disk: NodeDisk, children: list[NodeDisk]) -> None:
         """Take a disk's volumes away from it; BlockDeviceError."""
-        self._mirrored(self._disks.existing(disk)).detach_children(children)
+        self._mirrored(self._disks.find_existing(disk)).detach_children(children)
 
     def drbd_helper(self) -> str:
         """The program that the kernel calls; BlockDeviceError without DRBD."""

@@ -72,13 +72,13 @@ class Replica(ReplicaCalls):
 
     def master_view(self) -> MasterView:
         """What this node knows of the master role."""
-        number, claimed = self._term.seen()
+        number, claimed = self._term.read_highest()
         return MasterView(
-            master=claimed or self._context.told_master(),
+            master=claimed or self._context.read_master(),
             epoch=number,
             position=position.read(self._paths),
             config_serial=self._read_serial(),
-            last_job=self._last_job(),
+            last_job=self._find_last_job(),
         )
 
     def master_claim(self, epoch: int, master: str) -> MasterView:
@@ -105,7 +105,7 @@ class Replica(ReplicaCalls):
             serial = max(serial, int(record.get("serial", 0)))
         return serial
 
-    def _last_job(self) -> int:
+    def _find_last_job(self) -> int:
         newer = self._queue.read_unsettled()
         serials = [newer.get("serial", b"")]
         with contextlib.suppress(FileNotFoundError):
@@ -142,7 +142,7 @@ class Replica(ReplicaCalls):
         self._let_go()
 
     def _check_demotion(self) -> None:
-        if self._context.told_master() == self._context.name:
+        if self._context.read_master() == self._context.name:
             raise errors.GenericError("this node is the master and stays a master candidate")
         pid = daemon.running_pid(self._paths.pid_file(constants.MASTERD))
         if pid is not None:
@@ -167,7 +167,7 @@ class Replica(ReplicaCalls):
         with self._lock:
             self._term.check(update.epoch)
             try:
-                if self._term.seen() == (update.epoch, self._name):
+                if self._term.read_highest() == (update.epoch, self._name):
                     # The master is on this node and has its files itself; it has just won a vote.
                     position.write(self._paths, (update.epoch, 0), own=True)
                     return True

@@ -30,7 +30,7 @@ def refusal(known: RunRight | None, name: str, epoch: RunEpoch, state: RightStat
     """Why a right may not follow the known one, None when it may. Pure.
 
     A newer right prevails: the master decides who gets the instance. A plain start is held to
-    :func:`blocked` too, as starting is no way to end a migration.
+    :func:`explain_block` too, as starting is no way to end a migration.
     """
     if epoch <= NEVER:
         return f"the right to run instance {name} has no number; is the master out of date?"
@@ -42,21 +42,21 @@ def refusal(known: RunRight | None, name: str, epoch: RunEpoch, state: RightStat
             f" has seen {_text(known.epoch)})"
         )
     if state is RightState.LEAVING and known.state is not RightState.HERE:
-        return f"instance {name} cannot leave this node, {_where(known)}"
+        return f"instance {name} cannot leave this node, {_describe_state(known)}"
     return None
 
 
-def blocked(known: RunRight | None, name: str) -> str | None:
+def explain_block(known: RunRight | None, name: str) -> str | None:
     """Why the instance may not be started here, None when it may. Pure."""
     if known is None or known.state not in (RightState.LEAVING, RightState.ARRIVING):
         return None
     return (
-        f"instance {name} is not started, {_where(known)} and may run there;"
+        f"instance {name} is not started, {_describe_state(known)} and may run there;"
         f" gnt-instance migrate --cleanup {name} finds out where it is"
     )
 
 
-def _where(known: RunRight) -> str:
+def _describe_state(known: RunRight) -> str:
     match known.state:
         case RightState.LEAVING:
             return f"a migration to node {known.peer} did not finish"
@@ -88,7 +88,7 @@ class RunRights(RunRightCalls):
         """
         with self._lock:
             known = self._read(instance.uuid)
-            self._refuse(blocked(known, instance.name))
+            self._refuse(explain_block(known, instance.name))
             wanted = RunRight(
                 uuid=instance.uuid,
                 name=instance.name,
@@ -104,10 +104,10 @@ class RunRights(RunRightCalls):
             RunRightError: it was given away, or is on its way.
         """
         known = self._read(instance.uuid)
-        self._refuse(blocked(known, instance.name))
+        self._refuse(explain_block(known, instance.name))
         if known is not None and known.state is RightState.GONE:
             raise errors.RunRightError(
-                f"instance {instance.name} may not run on this node, {_where(known)}"
+                f"instance {instance.name} may not run on this node, {_describe_state(known)}"
             )
 
     def demand(self, instance: NodeInstance, state: RightState) -> RunRight:
@@ -149,13 +149,13 @@ class RunRights(RunRightCalls):
             files.remove(self._path(uuid))
 
     def run_rights(self, uuids: list[InstanceUuid]) -> list[RunRight]:
-        return self._known(uuids) if uuids else self._unsettled()
+        return self._read_known(uuids) if uuids else self._read_unsettled()
 
-    def _known(self, uuids: Iterable[InstanceUuid]) -> list[RunRight]:
+    def _read_known(self, uuids: Iterable[InstanceUuid]) -> list[RunRight]:
         found = (self._read(uuid) for uuid in uuids)
         return [right for right in found if right is not None]
 
-    def _unsettled(self) -> list[RunRight]:
+    def _read_unsettled(self) -> list[RunRight]:
         """Instances that were on their way when something ended."""
         try:
             names = sorted(path.name for path in self._directory.iterdir())
@@ -164,7 +164,9 @@ class RunRights(RunRightCalls):
         ways = (RightState.LEAVING, RightState.ARRIVING)
         return [
             right
-            for right in self._known(InstanceUuid(name) for name in names if _UUID.fullmatch(name))
+            for right in self._read_known(
+                InstanceUuid(name) for name in names if _UUID.fullmatch(name)
+            )
             if right.state in ways
         ]
 

@@ -99,7 +99,7 @@ class Storage(StorageCalls):
         self, su_name: str, su_args: list[Any], name: str | None, fields: list[str]
     ) -> list[list[Any]]:
         """Fields of the storage units of one type; StorageError, BlockDeviceError."""
-        return units.listed(su_name, su_args, name, fields, self._disks.environment())
+        return units.list_units(su_name, su_args, name, fields, self._disks.environment())
 
     def storage_modify(self, su_name: str, su_args: list[Any], name: str, changes: Json) -> None:
         """Change a storage unit; StorageError, BlockDeviceError."""
@@ -113,21 +113,21 @@ class Storage(StorageCalls):
 
     def file_storage_dir_create(self, file_storage_dir: str) -> None:
         """Make a directory for file disks; FileStoragePathError, BlockDeviceError."""
-        file_paths.create_directory(self._local(file_storage_dir), self._disks.environment())
+        file_paths.create_directory(self._convert_path(file_storage_dir), self._disks.environment())
 
     def file_storage_dir_remove(self, file_storage_dir: str) -> None:
         """Remove an empty directory; FileStoragePathError, BlockDeviceError."""
-        file_paths.remove_directory(self._local(file_storage_dir), self._disks.environment())
+        file_paths.remove_directory(self._convert_path(file_storage_dir), self._disks.environment())
 
     def file_storage_dir_rename(self, old_file_storage_dir: str, new_file_storage_dir: str) -> None:
         """Rename a directory; FileStoragePathError, BlockDeviceError."""
         file_paths.rename_directory(
-            self._local(old_file_storage_dir),
-            self._local(new_file_storage_dir),
+            self._convert_path(old_file_storage_dir),
+            self._convert_path(new_file_storage_dir),
             self._disks.environment(),
         )
 
-    def _local(self, path: str) -> str:
+    def _convert_path(self, path: str) -> str:
         return self._context.paths.local(path)
 
 

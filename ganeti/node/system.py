@@ -80,7 +80,7 @@ class System(SystemCalls):
 
     def master_node_name(self) -> str:
         """The node that this node takes for the master; ConfigurationError without one."""
-        name = self._context.term.seen()[1] or self._context.told_master()
+        name = self._context.term.read_highest()[1] or self._context.read_master()
         if not name:
             raise errors.ConfigurationError("this node does not know which node is the master")
         return name

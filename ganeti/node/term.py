@@ -33,7 +33,7 @@ class Term:
             )
         return int(number), name
 
-    def seen(self) -> tuple[int, str]:
+    def read_highest(self) -> tuple[int, str]:
         """The highest number, and the node that claimed it (empty when it was not told)."""
         with self._lock:
             return self._number, self._master
@@ -47,7 +47,7 @@ class Term:
         with self._lock:
             other = master and self._master and master != self._master
             if number < self._number or (number == self._number and other):
-                raise self._deposed(number)
+                raise self._make_deposed_error(number)
             if number > self._number or (master and not self._master):
                 self._store(number, master)
 
@@ -60,7 +60,7 @@ class Term:
         with self._lock:
             known = self._number, self._master
             if number < known[0] or (number == known[0] and known[1] not in ("", master)):
-                raise self._deposed(number)
+                raise self._make_deposed_error(number)
             if (number, master) != known:
                 self._store(number, master)
 
@@ -68,7 +68,7 @@ class Term:
         files.write_atomic(self._path, f"{number} {master}\n", mode=0o644)
         self._number, self._master = number, master
 
-    def _deposed(self, number: int) -> errors.DeposedError:
+    def _make_deposed_error(self, number: int) -> errors.DeposedError:
         who = self._master or "another node"
         return errors.DeposedError(
             f"{who} has become the master (term {self._number}, this call is of term {number})"

@@ -95,7 +95,7 @@ class Transfer(TransferCalls):
             GenericError: nobody can wait at that address.
         """
         _level(compress)
-        path = self._disks.existing(disk).path
+        path = self._disks.find_existing(disk).path
         token = secrets.token_hex(_TOKEN // 2)
         try:
             listener = socket.create_server((address, 0), backlog=1)
@@ -145,9 +145,9 @@ class Transfer(TransferCalls):
     def _take(self, sock: TLSSocket, path: str, token: str, compress: str) -> str:
         """Read everything; an empty text, or why it cannot be used."""
         with sock.makefile("rb") as stream:
-            if not hmac.compare_digest(_exactly(stream, _TOKEN), token.encode()):
+            if not hmac.compare_digest(_read_exactly(stream, _TOKEN), token.encode()):
                 return "the token is wrong"
-            [size] = _SIZE.unpack(_exactly(stream, _SIZE.size))
+            [size] = _SIZE.unpack(_read_exactly(stream, _SIZE.size))
             if size > measure.device_size(path):
                 return f"the disk here has less than {size} bytes"
             with open(path, "r+b", buffering=0) as target:
@@ -155,7 +155,7 @@ class Transfer(TransferCalls):
                 while writer.take(stream):
                     pass
                 os.fsync(target.fileno())
-            if writer.done != size or _exactly(stream, 32) != writer.digest.value():
+            if writer.done != size or _read_exactly(stream, 32) != writer.digest.value():
                 return _DAMAGED
         log.info("%d bytes arrived at %s", size, path)
         return ""
@@ -170,7 +170,7 @@ class Transfer(TransferCalls):
         Raises:
             BlockDeviceError: the disk is not here.
         """
-        path = self._disks.existing(disk).path
+        path = self._disks.find_existing(disk).path
         _level(compress)
 
         def work(progress: Progress) -> None:
@@ -259,11 +259,11 @@ class _Writer:
         """
         kind: int
         length: int
-        kind, length = _FRAME.unpack(_exactly(stream, _FRAME.size))
+        kind, length = _FRAME.unpack(_read_exactly(stream, _FRAME.size))
         if kind == _Kind.ZEROS:
             self._clear(length)
         elif kind == _Kind.DATA:
-            self._write(self._unpacked(_exactly(stream, length)))
+            self._write(self._unpack(_read_exactly(stream, length)))
         elif kind != _Kind.END:
             raise ConnectionAbortedError(f"frames of kind {kind} are not known")
         return kind != _Kind.END
@@ -293,7 +293,7 @@ class _Writer:
             os.fdatasync(self._target)
             self._flushed = self.done
 
-    def _unpacked(self, frame: bytes) -> bytes:
+    def _unpack(self, frame: bytes) -> bytes:
         if not self._packed:
             return frame
         unpack = zlib.decompressobj()
@@ -307,7 +307,7 @@ class _Writer:
         return data
 
 
-def _exactly(stream: BinaryIO, count: int) -> bytes:
+def _read_exactly(stream: BinaryIO, count: int) -> bytes:
     if count > _LONGEST:
         raise ConnectionAbortedError("a frame is longer than any that is sent")
     data = stream.read(count)

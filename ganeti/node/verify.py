@@ -63,13 +63,13 @@ class Verifier(VerifyCalls):
         self._checks: Mapping[str, Check] = {
             "allowed-file-storage-paths": self._allowed_paths,
             "bridges": lambda names, _hv: interfaces.find_missing_bridges(_texts(names)),
-            "certificates": lambda ca, _hv: self._certificates.problems(_shaped(ca, str)),
+            "certificates": lambda ca, _hv: self._certificates.problems(_convert(ca, str)),
             "client-cert": lambda _arg, _hv: self._client_certificate(),
             "drbd-helper": lambda _arg, _hv: self._drbd_helper(),
             "drbd-list": lambda _arg, _hv: host.minors(context.paths),
             "drbd-version": lambda _arg, _hv: host.version_text(context.paths),
             "exclusive-pvs": lambda names, _hv: storage.shared_physicals(_texts(names)),
-            "file-disks": lambda _arg, _hv: file.found(disks.environment()),
+            "file-disks": lambda _arg, _hv: file.find_files(disks.environment()),
             "file-storage-bounds": self._storage_bounds,
             "file-storage-path": self._own_path,
             "filelist": lambda names, _hv: distributed.checksums(_texts(names), context.paths),
@@ -82,7 +82,7 @@ class Verifier(VerifyCalls):
             "lvlist": lambda names, _hv: storage.lv_list(_texts(names)),
             "master-ip": self._master_ip,
             "node-net-test": self._reach_nodes,
-            "nodelist": lambda ports, _hv: _log_in(_shaped(ports, dict[str, int])),
+            "nodelist": lambda ports, _hv: _log_in(_convert(ports, dict[str, int])),
             "nodesetup": lambda _arg, _hv: self._node_setup(),
             "oob-paths": lambda paths, _hv: [programs.flaw(path) for path in _texts(paths)],
             "oslist": lambda _arg, _hv: guest_os.os_diagnose(),
@@ -109,7 +109,7 @@ class Verifier(VerifyCalls):
     def _run_one(self, name: str, argument: object, hvparams: dict[str, Json]) -> Any:
         check = self._checks.get(name)
         if check is None:
-            return _absent(name)
+            return _describe_unknown_check(name)
         try:
             return encode(check(argument, hvparams))
         except (errors.GanetiError, OSError) as err:
@@ -131,7 +131,7 @@ class Verifier(VerifyCalls):
     def _hypervisor_params(self, sets: object, _hv: dict[str, Json]) -> list[list[str]]:
         """``[[source, hypervisor, text]]`` of those parameter sets that cannot be used"""
         problems: list[list[str]] = []
-        for source, name, params in _shaped(sets, list[tuple[str, str, Json]]):
+        for source, name, params in _convert(sets, list[tuple[str, str, Json]]):
             try:
                 self._instances.hypervisor_validate_params(name, params)
             except errors.GanetiError as err:
@@ -140,7 +140,7 @@ class Verifier(VerifyCalls):
 
     def _hypervisor_info(self, name: object, hvparams: dict[str, Json]) -> Json:
         """Resources as in ``node_info``; the argument is one hypervisor"""
-        hypervisor = _shaped(name, str)
+        hypervisor = _convert(name, str)
         return self._system.hypervisor_info(hypervisor, hvparams.get(hypervisor, {}))
 
     # storage
@@ -162,7 +162,7 @@ class Verifier(VerifyCalls):
         return problem
 
     def _storage_root(self, path: object) -> tuple[Path, str | None]:
-        directory = Path(self._context.paths.local(_shaped(path, str)))
+        directory = Path(self._context.paths.local(_convert(path, str)))
         try:
             file_paths.check_root(directory, self._disks.environment())
         except errors.FileStoragePathError as err:
@@ -171,7 +171,7 @@ class Verifier(VerifyCalls):
 
     def _mount_point(self, path: object, _hv: dict[str, Json]) -> str | None:
         """null, or why the Gluster volume cannot be mounted there"""
-        directory = Path(self._context.paths.local(_shaped(path, str)))
+        directory = Path(self._context.paths.local(_convert(path, str)))
         if not directory.is_absolute():
             return f"{directory} is not a full path"
         if directory.exists() and not directory.is_dir():
@@ -206,7 +206,7 @@ class Verifier(VerifyCalls):
 
         A refused connection is an answer: the address is up.
         """
-        _node, address = _shaped(what, tuple[str, str])
+        _node, address = _convert(what, tuple[str, str])
         target = probe.Target(address, resolve.port(constants.NODED))
         failure = probe.find_unreachable([target]).get(target)
         return failure is None or isinstance(failure, ConnectionRefusedError)
@@ -258,7 +258,7 @@ class Verifier(VerifyCalls):
         return [path for path in _texts(paths) if programs.flaw(local(path)) is not None]
 
 
-def _absent(name: str) -> str:
+def _describe_unknown_check(name: str) -> str:
     part = _ABSENT.get(name)
     if part is None:
         return f"not checked: check {name[:80]!r} is unknown to this node daemon"
@@ -303,7 +303,7 @@ def _nodes_to_reach(argument: object) -> tuple[list[tuple[str, str, str]], list[
     try:
         listed, wanted = typed.convert(argument, tuple[nodes, list[str]])
     except msgspec.ValidationError:
-        listed = _shaped(argument, nodes)
+        listed = _convert(argument, nodes)
         return listed, [name for name, _primary, _secondary in listed]
     missing = sorted(set(wanted) - {name for name, _primary, _secondary in listed})
     if missing:
@@ -312,10 +312,10 @@ def _nodes_to_reach(argument: object) -> tuple[list[tuple[str, str, str]], list[
 
 
 def _texts(value: object) -> list[str]:
-    return list(_shaped(value, list[str]))
+    return list(_convert(value, list[str]))
 
 
-def _shaped(value: object, shape: object) -> Any:
+def _convert(value: object, shape: object) -> Any:
     """The argument of a check in its type; ParameterError."""
     try:
         return typed.convert(value, shape)

@@ -108,7 +108,9 @@ class ShadowClient(Client):
     def _classic_lines(self, what: str, names: Sequence[str], fields: Sequence[str]) -> Any:
         kind = strip_live_fields(kind_of(what))
         qfilter = classic.name_filter(kind, list(names)) if names else None
-        return classic.bare(Query(kind, fields, qfilter, look_up=False).run(self._sources))
+        return classic.strip_statuses(
+            Query(kind, fields, qfilter, look_up=False).run(self._sources)
+        )
 
     def _answer_QueryClusterInfo(self) -> Mapping[str, Any]:  # noqa: N802
         if self._config.cluster.master_node not in self._config.nodes:

@@ -87,13 +87,13 @@ def _call(
     wanted = hooks.pre_nodes if phase == "pre" else hooks.post_nodes
     nodes = {uuid: config.nodes[uuid] for uuid in wanted if uuid in config.nodes}
     online = [node for node in nodes.values() if not node.offline]
-    return ctx.rpc.many(online, NodeCalls.hooks_runner, hooks.path, phase, env)
+    return ctx.rpc.call_many(online, NodeCalls.hooks_runner, hooks.path, phase, env)
 
 
 def environment(ctx: Context, op: OpCode, hooks: Hooks, phase: str) -> dict[str, str]:
     """All variables of a hook, the global ones included."""
     basics = global_env(ctx.config, ctx.paths, hooks.path, phase, hooks.object_type, op.op_id)
-    return {**basics, **_own(hooks.env)}
+    return {**basics, **_add_prefix(hooks.env)}
 
 
 def global_env(
@@ -113,7 +113,7 @@ def global_env(
     }
 
 
-def _own(env: Mapping[str, object]) -> dict[str, str]:
+def _add_prefix(env: Mapping[str, object]) -> dict[str, str]:
     return {f"GANETI_{key}": _text(value) for key, value in env.items()}
 
 
@@ -187,7 +187,7 @@ def _place_env(config: Config, prefix: str, disk: Disk) -> dict[str, Any]:
     return env
 
 
-def changed_env(config: Config, instance: Instance) -> dict[str, Any]:
+def list_changed_env(config: Config, instance: Instance) -> dict[str, Any]:
     """Variables of memory, processors and NICs, for an instance as it is going to be."""
     full = instance_env(config, instance)
     keys = ("MINMEM", "MAXMEM", "MEMORY", "VCPUS", "NIC", "BE_")

@@ -25,7 +25,7 @@ class Services(Protocol):
     def distribute_ssconf(self) -> list[str]:
         """Update the ssconf files of all nodes now; returns a text for each failure."""
 
-    def sent_ssconf(self) -> AbstractContextManager[Mapping[str, str]]:
+    def hold_sent_ssconf(self) -> AbstractContextManager[Mapping[str, str]]:
         """Values of the ssconf files as the nodes were sent them last.
 
         While it is held they are not sent anything newer, so nobody may hold it for long.

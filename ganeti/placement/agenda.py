@@ -13,7 +13,7 @@ from ganeti.placement.balance import Goal
 from ganeti.placement.facts import Instance
 from ganeti.placement.layout import Layout
 from ganeti.placement.move_kinds import Kind, Limits
-from ganeti.placement.score import WEIGHTS, best_possible, metrics, score
+from ganeti.placement.score import WEIGHTS, compute_bound, metrics, score
 
 #: What a smaller value of a metric means, for people; metrics that are alike share a text.
 _MEANINGS = {
@@ -71,7 +71,7 @@ class Budget:
     #: MiB that are copied
     data: int | None = None
 
-    def without(self, planned: Agenda) -> Budget:
+    def subtract(self, planned: Agenda) -> Budget:
         """What a plan leaves of it."""
         copied = sum(entry.copied for entry in planned.entries)
         return Budget(
@@ -117,7 +117,7 @@ def plan(layout: Layout, group: str, limits: Limits, budget: Budget) -> Agenda:
             if budget.moves is not None and len(entries) >= budget.moves:
                 cut = True
                 break
-            copied = copied_by(step)
+            copied = count_copied(step)
             if budget.data is not None and spent + copied > budget.data:
                 item = layout.board.instances[step.move.instance]
                 limits = dataclasses.replace(limits, frozen=limits.frozen | {item.name})
@@ -125,7 +125,7 @@ def plan(layout: Layout, group: str, limits: Limits, budget: Budget) -> Agenda:
                 break
             spent += copied
             entries.append(_entry(step, copied))
-    return Agenda(group, now, best_possible(layout), ordered(entries), cut)
+    return Agenda(group, now, compute_bound(layout), order_entries(entries), cut)
 
 
 def _entry(step: balance.Step, copied: int) -> Entry:
@@ -148,7 +148,9 @@ def _places(layout: Layout, instance: int) -> tuple[str, ...]:
     return tuple(name for name in layout.place(instance) if name)
 
 
-def ordered(entries: Sequence[Entry], aside: frozenset[str] = frozenset()) -> tuple[Entry, ...]:
+def order_entries(
+    entries: Sequence[Entry], aside: frozenset[str] = frozenset()
+) -> tuple[Entry, ...]:
     """Each entry with those it has to wait for: the last ones before it on each of its nodes.
 
     Nodes ``aside`` are shared by all and do not count.
@@ -166,7 +168,7 @@ def ordered(entries: Sequence[Entry], aside: frozenset[str] = frozenset()) -> tu
     return tuple(found)
 
 
-def copied_by(step: balance.Step) -> int:
+def count_copied(step: balance.Step) -> int:
     """MiB that a move copies: disks to a new node, and the memory of a guest that runs."""
     item = step.before.board.instances[step.move.instance]
     return size_of(item, step.move.kind)

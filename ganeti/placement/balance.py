@@ -10,7 +10,7 @@ import numpy as np
 from ganeti.placement.layout import Layout
 from ganeti.placement.move_kinds import Kind, Limits, Move, places_after
 from ganeti.placement.moves import Judge
-from ganeti.placement.score import best_possible, score
+from ganeti.placement.score import compute_bound, score
 from ganeti.placement.use import NOWHERE
 
 #: Scores that close are compared again, computed from scratch.
@@ -48,19 +48,19 @@ def steps(layout: Layout, limits: Limits, goal: Goal) -> Iterator[Step]:
     now = score(layout)
     done = 0
     while goal.max_length < 0 or done < goal.max_length:
-        if now <= goal.min_score + best_possible(layout):
+        if now <= goal.min_score + compute_bound(layout):
             return
-        move = best(layout, limits)
+        move = find_best(layout, limits)
         if move is None or move.score >= now:
             return
         if now <= goal.min_gain_limit and now - move.score < goal.min_gain:
             return
-        after = layout.moved(move.instance, move.primary, move.secondary)
+        after = layout.move(move.instance, move.primary, move.secondary)
         yield Step(move, layout, after, now)
         layout, now, done = after, move.score, done + 1
 
 
-def best(layout: Layout, limits: Limits) -> Move | None:
+def find_best(layout: Layout, limits: Limits) -> Move | None:
     """The allowed move with the best score, with that score; None when there is none.
 
     Of equal moves, the one of the first instance by name wins.
@@ -85,7 +85,7 @@ def best(layout: Layout, limits: Limits) -> Move | None:
     chosen: Move | None = None
     for _, instance, target, _, kind in near:
         primary, secondary = places_after(layout, kind, instance, target)
-        exact = score(layout.moved(instance, primary, secondary))
+        exact = score(layout.move(instance, primary, secondary))
         if chosen is None or exact < chosen.score - 1e-12:
             chosen = Move(instance, kind, target, primary, secondary, exact)
     return chosen

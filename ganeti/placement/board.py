@@ -61,18 +61,18 @@ class Board:
         self.instances: tuple[Instance, ...] = tuple(items[i] for _, i in named)
         self._keys = [key for key, _ in named]
         #: what each instance uses
-        self.uses = Uses.of(self.instances)
+        self.uses = Uses.from_instances(self.instances)
         #: primary and secondary node of each at first
-        self.first: tuple[Ints, Ints] = self._first_places(self.instances)
+        self.first: tuple[Ints, Ints] = self._read_places(self.instances)
         #: what they used at first
-        self.first_sums = Sums.of(self.uses, *self.first, len(self.nodes))
+        self.first_sums = Sums.from_places(self.uses, *self.first, len(self.nodes))
 
     @cached_property
     def _known(self) -> dict[int, Instance]:
         """All instances of the cluster by their identity."""
         return {id(item): item for item in self.cluster.instances}
 
-    def _first_places(self, items: Sequence[Instance]) -> tuple[Ints, Ints]:
+    def _read_places(self, items: Sequence[Instance]) -> tuple[Ints, Ints]:
         index = self.node_index
         primary = [index.get(item.primary, NOWHERE) for item in items]
         secondary = [
@@ -102,7 +102,7 @@ class Board:
             other.__dict__.pop(name, None)
         return other
 
-    def with_instances(self, more: list[Instance], keep: int | None = None) -> Board:
+    def add_instances(self, more: list[Instance], keep: int | None = None) -> Board:
         """The same nodes with further instances, whose place does not count yet.
 
         ``keep``: only so many of the instances stay.
@@ -110,7 +110,7 @@ class Board:
         keep = len(self.instances) if keep is None else keep
         other = self._copy()
         other.instances = self.instances[:keep] + tuple(more)
-        other.uses = self.uses.select(slice(keep)).join(Uses.of(more))
+        other.uses = self.uses.select(slice(keep)).join(Uses.from_instances(more))
         other._extend_tags(self, np.arange(keep), more)
         return other
 
@@ -206,8 +206,8 @@ class Board:
 
     def _set_tags(self) -> None:
         every = self.cluster.tags
-        kinds = tags.stripped(every, tags.LOCATION)
-        places = [tags.chosen(node.tags, kinds) for node in self.nodes]
+        kinds = tags.strip_prefix(every, tags.LOCATION)
+        places = [tags.select_kinds(node.tags, kinds) for node in self.nodes]
         names = sorted(set().union(*places)) if places else []
         #: whether a node stands at a location: location x node
         self.at: Bools = np.array([[n in p for p in places] for n in names], dtype=bool).reshape(
@@ -233,9 +233,9 @@ class Board:
     def _extend_tags(self, old: Board, rows: Ints, more: Sequence[Instance]) -> None:
         """Tags of the instances ``rows`` of another board, and of further ones after them."""
         every = self.cluster.tags
-        kinds = tags.stripped(every, tags.EXCLUSION)
-        wanted = tags.stripped(every, tags.DESIRED_LOCATION)
-        apart = [sorted(tags.chosen(item.tags, kinds)) if item.tags else [] for item in more]
+        kinds = tags.strip_prefix(every, tags.EXCLUSION)
+        wanted = tags.strip_prefix(every, tags.DESIRED_LOCATION)
+        apart = [sorted(tags.select_kinds(item.tags, kinds)) if item.tags else [] for item in more]
         new = sorted(set().union(*apart) - set(old.exclusion_tags)) if apart else []
         self.exclusion_tags = old.exclusion_tags + tuple(new)
         before = old.apart[rows]
@@ -247,7 +247,9 @@ class Board:
             for i, own in enumerate(apart, len(rows)):
                 table[i, : len(own)] = [names[tag] for tag in own]
         self.apart = table
-        wishes = [tags.chosen(item.tags, wanted) if item.tags else frozenset() for item in more]
+        wishes = [
+            tags.select_kinds(item.tags, wanted) if item.tags else frozenset() for item in more
+        ]
         if old.unmet is None and not any(wishes):
             self.unmet = None
             return
@@ -257,7 +259,7 @@ class Board:
         fresh = np.array([[len(w - own) for own in node_tags] for w in wishes], dtype=float)
         self.unmet = np.vstack([known, fresh.reshape(len(more), count)])
 
-    def renewed(self, cluster: Cluster) -> Board | None:
+    def renew(self, cluster: Cluster) -> Board | None:
         """The same nodes with newer facts: what did not change is taken over, not computed again.
 
         None when too much changed: other nodes, groups, policies or tags.
@@ -306,7 +308,7 @@ class Board:
             source.insert(at, i)
         self.instances, self._keys = tuple(items), keys
         here = np.array(source, dtype=np.int64)
-        fresh, places = Uses.of(more), self._first_places(more)
+        fresh, places = Uses.from_instances(more), self._read_places(more)
         self.first_sums = old.first_sums.copy()
         for i in gone:
             self.first_sums.add(old.uses, i, int(old.first[0][i]), int(old.first[1][i]), -1)

@@ -72,7 +72,7 @@ class Filling:
     sizes: list[tuple[Instance, int]]
 
     @property
-    def worst(self) -> Failure:
+    def worst_failure(self) -> Failure:
         """What most places lack in the end."""
         if not self.failures:
             return Failure.INTERNAL
@@ -110,7 +110,7 @@ class Filler:
         self._size: Instance | None = None
         self._count = 1
         #: nodes that cannot fail already; they make the question pointless, or do not count
-        self.weak = frozenset(survival.failing(layout)) if rules.survive else frozenset()
+        self.weak = frozenset(survival.list_failing(layout)) if rules.survive else frozenset()
         patient = rules.accept_errors or rules.independent
         self._suspect: int | None = None
         self._survive = rules.survive and (patient or not self.weak)
@@ -135,8 +135,8 @@ class Filler:
 
     def try_one(self, item: Instance) -> tuple[Placed | None, Counter[str]]:
         """Put one instance, or say what the places lack."""
-        refused = self._refused(item)
-        seats, allowed = self._seats(item, refused)
+        refused = self._find_refused(item)
+        seats, allowed = self._find_seats(item, refused)
         for done, after in self._survivors(seats, allowed):
             self.layout = after
             self._free.pop()
@@ -148,19 +148,19 @@ class Filler:
         """The best place of each primary node that has one, the best of all first; puts nothing."""
         before = self.state
         found: dict[int, Placed] = {}
-        for done, _after in self._survivors(*self._seats(item, self._refused(item))):
+        for done, _after in self._survivors(*self._find_seats(item, self._find_refused(item))):
             found.setdefault(done.primary, done)
         self.state = before
         return list(found.values())
 
-    def _seats(self, item: Instance, refused: dict[int, Failure]) -> tuple[Seats, Bools]:
+    def _find_seats(self, item: Instance, refused: dict[int, Failure]) -> tuple[Seats, Bools]:
         """All places of an instance, and which of them lack nothing."""
-        index = self._next_index(item)
+        index = self._take_index(item)
         seats = Seats(
             self.layout,
             item,
             index,
-            within=self._open(refused),
+            within=self._find_open_nodes(refused),
             vcpu_ratio=self.rules.vcpu_ratio,
             disk_ratio=self.rules.disk_ratio,
         )
@@ -173,11 +173,11 @@ class Filler:
         scores = np.where(allowed, seats.scores(), np.inf)
         for i, j in ranking(scores):
             primary, secondary = int(seats.rows[i]), int(seats.s[0, j])
-            after = seats.layout.moved(seats.index, primary, secondary)
+            after = seats.layout.move(seats.index, primary, secondary)
             if not self._survive or self._survives(after, primary):
                 yield Placed(seats.item, primary, secondary, float(scores[i, j])), after
 
-    def _refused(self, item: Instance) -> dict[int, Failure]:
+    def _find_refused(self, item: Instance) -> dict[int, Failure]:
         """Groups whose policy does not allow an instance, by their number on the board."""
         if not self.rules.policy:
             return {}
@@ -189,7 +189,7 @@ class Filler:
                 found[int(board.group_of[node])] = failure
         return found
 
-    def _open(self, refused: dict[int, Failure]) -> Bools | None:
+    def _find_open_nodes(self, refused: dict[int, Failure]) -> Bools | None:
         """The nodes that may be chosen."""
         if not refused:
             return self.within
@@ -218,13 +218,13 @@ class Filler:
         self._suspect = survival.find_failing(after, asked)
         return self._suspect is None
 
-    def _next_index(self, item: Instance) -> int:
+    def _take_index(self, item: Instance) -> int:
         same = item == self._size
         if not same or not self._free:
             count = min(_BATCH, 2 * self._count) if same else 1
             keep = len(self.layout.board.instances) - len(self._free)
-            board = self.layout.board.with_instances([item] * count, keep)
-            self.layout = self.layout.on_board(board, keep)
+            board = self.layout.board.add_instances([item] * count, keep)
+            self.layout = self.layout.transfer(board, keep)
             self._size, self._count = item, count
             self._free = list(range(keep + count - 1, keep - 1, -1))
         return self._free[-1]
@@ -293,7 +293,7 @@ def _start(layout: Layout, item: Instance, rules: Rules, within: Bools | None) -
     return filler
 
 
-def _none_left(filler: Filler) -> Counter[str]:
+def _count_none_left(filler: Filler) -> Counter[str]:
     """What is in the way when no group is open."""
     open_nodes = filler.layout.board.online if filler.within is None else filler.within
     return Counter() if open_nodes.any() else Counter({str(Failure.N1): len(open_nodes)})
@@ -302,7 +302,7 @@ def _none_left(filler: Filler) -> Counter[str]:
 def fill(layout: Layout, item: Instance, rules: Rules, within: Bools | None = None) -> Filling:
     """Put instances of one size until none fits or the limit is reached."""
     filler = _start(layout, item, rules, within)
-    failures = _none_left(filler)
+    failures = _count_none_left(filler)
     while not failures and (rules.limit < 0 or len(filler.placed) < rules.limit):
         done, failures = filler.try_one(item)
         if done is None:
@@ -319,7 +319,7 @@ def fill_tiered(
     """
     filler = _start(layout, item, rules, within)
     sizes: list[tuple[Instance, int]] = []
-    failures = _none_left(filler)
+    failures = _count_none_left(filler)
     size: Instance | None = None if failures else item
     while size is not None:
         before = len(filler.placed)
@@ -332,11 +332,11 @@ def fill_tiered(
             sizes.append((size, count))
         if 0 <= rules.limit <= len(filler.placed):
             break
-        size = _next_size(filler, size, failures, smallest)
+        size = _find_next_size(filler, size, failures, smallest)
     return Filling(filler.placed, filler.layout, failures, sizes)
 
 
-def _next_size(
+def _find_next_size(
     filler: Filler, size: Instance, failures: Counter[str], smallest: Spec
 ) -> Instance | None:
     """The largest smaller size that something else than before ends, found by halving."""

@@ -48,7 +48,7 @@ class Choice:
     refusal: Refusal | None = None
 
     @property
-    def why(self) -> str:
+    def reason(self) -> str:
         return "" if self.refusal is None else self.refusal.text
 
 
@@ -82,7 +82,7 @@ class Chooser:
         """
         self._cluster = cluster
         self._survive = survive
-        self._layout_of = layout_of or (lambda group: Layout.first(Board(cluster, group)))
+        self._layout_of = layout_of or (lambda group: Layout.from_board(Board(cluster, group)))
         self._fillers: dict[str, Filler] = {}
 
     def choose(self, wish: Wish) -> Choice:
@@ -99,7 +99,7 @@ class Chooser:
             if done is None:
                 filler.state = before
                 counts = tuple(failures.most_common())
-                nodes = refusal.of_nodes(filler.layout, item, filler.within, filler.weak)
+                nodes = refusal.explain_nodes(filler.layout, item, filler.within, filler.weak)
                 refused.append(GroupRefusal(group.name, "", counts, nodes))
                 continue
             choice = _choice(filler, done, group)
@@ -123,7 +123,7 @@ class Chooser:
                 continue
             places = filler.find_places(wish.item)
             able = {filler.layout.board.nodes[one.primary].name for one in places}
-            nodes = refusal.of_nodes(filler.layout, wish.item, filler.within, filler.weak)
+            nodes = refusal.explain_nodes(filler.layout, wish.item, filler.within, filler.weak)
             others = tuple(one for one in nodes if one.node not in able)
             choices = tuple(_choice(filler, one, group) for one in places)
             found.append(Survey(choices, GroupRefusal(group.name, nodes=others)))
@@ -134,24 +134,24 @@ class Chooser:
         for group in self._cluster.groups:
             if wish.group not in (None, group.name, group.uuid):
                 continue
-            why = self._closed(group, wish)
+            why = self._explain_closed(group, wish)
             if why:
                 yield group, why
                 continue
             filler = self._filler(group)
-            filler.within = within(filler.layout, wish.only)
+            filler.within = mask_nodes(filler.layout, wish.only)
             yield group, filler
 
     def explain(self, wish: Wish, choice: Choice) -> Choice:
         """A refusal with the changes that would make the instance fit; looks for them now."""
         if choice.refusal is None:
             return choice
-        given = hints.find(wish.item, self._open_layouts(wish), within_of(wish), self._rules)
-        given += self._elsewhere(wish)
+        given = hints.find(wish.item, self._list_open_layouts(wish), make_mask(wish), self._rules)
+        given += self._find_elsewhere(wish)
         why = Refusal(wish.item.name, choice.refusal.groups, tuple(given))
         return Choice((), "", 0.0, why)
 
-    def _elsewhere(self, wish: Wish) -> list[Hint]:
+    def _find_elsewhere(self, wish: Wish) -> list[Hint]:
         """Whether only the restriction of the wish is in the way."""
         if wish.group is None and wish.only is None:
             return []
@@ -168,7 +168,7 @@ class Chooser:
             return [Hint(Change.OTHER_NODES, wish.item.name, where)]
         return [Hint(Change.OTHER_GROUP, free.group)]
 
-    def _open_layouts(self, wish: Wish) -> list[Layout]:
+    def _list_open_layouts(self, wish: Wish) -> list[Layout]:
         every = (filler for _group, filler in self._candidates(wish))
         return [filler.layout for filler in every if isinstance(filler, Filler)]
 
@@ -176,11 +176,11 @@ class Chooser:
     def _rules(self) -> Rules:
         return Rules(survive=self._survive)
 
-    def _closed(self, group: Group, wish: Wish) -> str:
+    def _explain_closed(self, group: Group, wish: Wish) -> str:
         """Why nothing of this kind goes to a group at all; "" when it may."""
         if group.alloc_policy not in _ORDER and wish.group is None:
             return "is unallocable"
-        why = "" if wish.ignore_policy else against_policy(self._cluster, group, wish.item)
+        why = "" if wish.ignore_policy else explain_policy_refusal(self._cluster, group, wish.item)
         if why:
             return why
         if not wish.networks.issubset(group.networks):
@@ -204,15 +204,15 @@ def _choice(filler: Filler, done: Placed, group: Group) -> Choice:
     return Choice(tuple(names), group.name, done.score)
 
 
-def within(layout: Layout, only: frozenset[str] | None) -> Bools | None:
+def mask_nodes(layout: Layout, only: frozenset[str] | None) -> Bools | None:
     """Which nodes of a layout may be chosen; None for all."""
     if only is None:
         return None
     return np.array([node.name in only for node in layout.board.nodes], dtype=bool)
 
 
-def within_of(wish: Wish) -> Callable[[Layout], Bools | None]:
-    return lambda layout: within(layout, wish.only)
+def make_mask(wish: Wish) -> Callable[[Layout], Bools | None]:
+    return lambda layout: mask_nodes(layout, wish.only)
 
 
 def choose(
@@ -272,7 +272,7 @@ def _orders(wishes: Sequence[Wish]) -> list[list[int]]:
     return found
 
 
-def against_policy(cluster: Cluster, group: Group, item: Instance) -> str:
+def explain_policy_refusal(cluster: Cluster, group: Group, item: Instance) -> str:
     """Why the policy of a group does not accept an instance; "" when it does."""
     policy = cluster.policy_of(group)
     if item.template not in policy.templates:

@@ -40,7 +40,7 @@ class Wanted:
     #: MiB that a disk takes beside its own size on each of its nodes
     overhead: int = 0
 
-    def of(self, spec: Spec) -> Spec:
+    def adapt(self, spec: Spec) -> Spec:
         """A size of a policy with what is given instead."""
         return dataclasses.replace(
             spec,
@@ -60,7 +60,7 @@ class Fits:
     count: int
 
     @classmethod
-    def of(cls, item: Instance, count: int, wanted: Wanted) -> Fits:
+    def from_count(cls, item: Instance, count: int, wanted: Wanted) -> Fits:
         disk = max(0, item.disk - wanted.overhead) if item.disk else 0
         return cls(item.memory, disk, item.vcpus, count)
 
@@ -105,15 +105,15 @@ def _end(failure: Failure | None) -> dict[str, str | None]:
 
 def examine(cluster: Cluster, groups: Sequence[Group], wanted: Wanted) -> list[Headroom]:
     """What fits, group by group, by the rules of the allocator; nothing is put anywhere."""
-    return [_of_group(cluster, group, wanted) for group in groups]
+    return [_measure_group(cluster, group, wanted) for group in groups]
 
 
-def _of_group(cluster: Cluster, group: Group, wanted: Wanted) -> Headroom:
-    layout = Layout.first(Board(cluster, group))
+def _measure_group(cluster: Cluster, group: Group, wanted: Wanted) -> Headroom:
+    layout = Layout.from_board(Board(cluster, group))
     board = layout.board
     policy = cluster.policy_of(group)
     online = int(board.online.sum())
-    standard = model_instance(wanted.of(policy.standard), wanted.template)
+    standard = model_instance(wanted.adapt(policy.standard), wanted.template)
     facts: dict[str, Any] = {
         "group": group.name,
         "nodes": len(board.nodes),
@@ -121,29 +121,29 @@ def _of_group(cluster: Cluster, group: Group, wanted: Wanted) -> Headroom:
         "instances": int(board.uses.real.sum()),
         "reservations": int((~board.uses.real).sum()),
     }
-    why = _closed(group, wanted, policy.templates, online)
+    why = _explain_closed(group, wanted, policy.templates, online)
     if why:
-        nothing = Fits.of(standard, 0, wanted)
+        nothing = Fits.from_count(standard, 0, wanted)
         return Headroom(**facts, normal=nothing, normal_end=None, closed=why)
     # A node that is alone can never be replaced, so there is nothing to keep for it.
     rules = Rules(survive=online > 1)
     normal = capacity.fill(layout, standard, rules)
     smallest, largest = policy.bounds[0] if policy.bounds else (policy.standard, policy.standard)
     smallest = dataclasses.replace(smallest, disk=smallest.disk + wanted.overhead)
-    start = model_instance(wanted.of(largest), wanted.template)
+    start = model_instance(wanted.adapt(largest), wanted.template)
     tiered = capacity.fill_tiered(layout, start, smallest, rules)
     stuck = capacity.Filler(layout, rules).weak
     return Headroom(
         **facts,
-        normal=Fits.of(standard, len(normal.placed), wanted),
-        normal_end=normal.worst,
-        tiered=tuple(Fits.of(item, count, wanted) for item, count in tiered.sizes),
-        tiered_end=tiered.worst,
+        normal=Fits.from_count(standard, len(normal.placed), wanted),
+        normal_end=normal.worst_failure,
+        tiered=tuple(Fits.from_count(item, count, wanted) for item, count in tiered.sizes),
+        tiered_end=tiered.worst_failure,
         stuck=tuple(board.nodes[i].name for i in sorted(stuck)),
     )
 
 
-def _closed(group: Group, wanted: Wanted, templates: Sequence[str], online: int) -> str:
+def _explain_closed(group: Group, wanted: Wanted, templates: Sequence[str], online: int) -> str:
     if not online:
         return "no node is online and answers"
     if group.alloc_policy == "unallocable":

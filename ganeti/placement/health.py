@@ -51,7 +51,7 @@ def examine(layout: Layout, *, stuck: bool = True) -> Health:
         nodes_conflicting=int(shares[:, online].any(axis=0).sum()),
         primaries_offline=int((~online[layout.primary] & board.uses.real).sum()),
         secondaries_offline=int((known & ~online[layout.secondary] & board.uses.real).sum()),
-        nodes_stuck=len(survival.failing(layout)) if stuck else None,
+        nodes_stuck=len(survival.list_failing(layout)) if stuck else None,
         score=score(layout),
     )
 
@@ -72,7 +72,7 @@ def findings(layout: Layout) -> list[str]:
             short = int(layout.reserved[i] - layout.memory_left[i])
             peer = board.nodes[int(layout.peers[i].argmax())].name
             found.append(f"{node.name} needs another {short} MiB of memory to take over {peer}")
-    for i in survival.failing(layout):
+    for i in survival.list_failing(layout):
         found.append(f"when {board.nodes[i].name} fails, not all of it can start elsewhere")
     for t, tag in enumerate(board.exclusion_tags):
         for i in np.flatnonzero((layout.apart_count[t] > 1) & board.online).tolist():

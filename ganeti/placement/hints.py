@@ -39,7 +39,7 @@ def find(item: Instance, layouts: Sequence[Layout], within: Within, rules: Rules
     searches: tuple[Callable[[Layout], Hint | None], ...] = (
         lambda layout: _reservation(layout, fits),
         lambda layout: _move(layout, fits),
-        lambda layout: _smaller(item, layout, within, rules),
+        lambda layout: _find_smaller(item, layout, within, rules),
     )
     found = (next(filter(None, map(search, layouts)), None) for search in searches)
     return [hint for hint in found if hint is not None]
@@ -67,7 +67,7 @@ def _reservation(layout: Layout, fits: Fits, but: int = NOWHERE) -> Hint | None:
     kept = [i for i, one in enumerate(board.instances) if one.forthcoming]
     kept = [i for i in kept if layout.primary[i] != NOWHERE and i != but]
     for i in sorted(kept, key=lambda i: _size(board.instances[i]))[:_TRIES]:
-        if fits(layout.moved(i, NOWHERE, NOWHERE)):
+        if fits(layout.move(i, NOWHERE, NOWHERE)):
             return Hint(Change.REMOVE_RESERVATION, board.instances[i].name)
     return None
 
@@ -81,7 +81,7 @@ def _move(layout: Layout, fits: Fits, but: int = NOWHERE) -> Hint | None:
             continue
         for kind, target in _ways(judge, i):
             primary, secondary = move_kinds.places_after(layout, kind, i, target)
-            if fits(layout.moved(i, primary, secondary)):
+            if fits(layout.move(i, primary, secondary)):
                 goal = board.nodes[target if kind is not Kind.FAILOVER else primary].name
                 return Hint(Change.MOVE, board.instances[i].name, goal)
     return None
@@ -106,7 +106,7 @@ def _ways(judge: Judge, index: int) -> Iterator[tuple[Kind, int]]:
             yield kind, NOWHERE if kind is Kind.FAILOVER else int(judge.targets[best])
 
 
-def _smaller(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint | None:
+def _find_smaller(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint | None:
     """The first dimension that helps, and the largest size in it with which the instance fits."""
     policy = layout.board.policies[0] if layout.board.policies else None
     for name, step in _STEPS.items():
@@ -119,14 +119,14 @@ def _smaller(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hi
         if high < low:
             continue
 
-        def sized(count: int, name: str = name, step: int = step) -> Instance:
+        def resize(count: int, name: str = name, step: int = step) -> Instance:
             return dataclasses.replace(item, **{name: count * step})  # type: ignore[arg-type]
 
-        if not _fits(sized(low), layout, within, rules):
+        if not _fits(resize(low), layout, within, rules):
             continue
         while low < high:
             middle = (low + high + 1) // 2
-            if _fits(sized(middle), layout, within, rules):
+            if _fits(resize(middle), layout, within, rules):
                 low = middle
             else:
                 high = middle - 1

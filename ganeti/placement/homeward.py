@@ -36,10 +36,12 @@ def leave(cluster: Cluster, nodes: frozenset[str], *, disks_too: bool) -> Trip:
     found = relocate.evacuate(cluster, [item.name for item in concerned], mode, nodes)
     items = {item.name: item for item in concerned}
     entries = [_entry(items[moved.name], moved.nodes, moved.steps) for moved in found.moved]
-    return Trip(agenda.ordered(entries, aside=nodes), found.failed)
+    return Trip(agenda.order_entries(entries, aside=nodes), found.failed)
 
 
-def back(cluster: Cluster, homes: Mapping[str, Sequence[str]], nodes: frozenset[str]) -> Trip:
+def plan_return(
+    cluster: Cluster, homes: Mapping[str, Sequence[str]], nodes: frozenset[str]
+) -> Trip:
     """Instances to the nodes they came from (``homes``, by name), as far as the rules allow.
 
     A move that makes room for another goes first. ``nodes`` are those that get their guests back.
@@ -47,11 +49,11 @@ def back(cluster: Cluster, homes: Mapping[str, Sequence[str]], nodes: frozenset[
     items = {item.name: item for item in cluster.instances}
     group_of = {node.name: node.group for node in cluster.nodes}
     layouts = {
-        group.uuid: Layout.first(Board(cluster, group))
+        group.uuid: Layout.from_board(Board(cluster, group))
         for group in cluster.groups
         if group.uuid in group_of.values()
     }
-    todo = [name for name in _ordered(items, homes) if _places(items[name]) != tuple(homes[name])]
+    todo = [name for name in _order(items, homes) if _places(items[name]) != tuple(homes[name])]
     entries: list[Entry] = []
     why: dict[str, str] = {}
     moving = True
@@ -70,10 +72,12 @@ def back(cluster: Cluster, homes: Mapping[str, Sequence[str]], nodes: frozenset[
             entries.append(entry)
             todo.remove(name)
             moving = True
-    return Trip(agenda.ordered(entries, aside=nodes), tuple((name, why[name]) for name in todo))
+    return Trip(
+        agenda.order_entries(entries, aside=nodes), tuple((name, why[name]) for name in todo)
+    )
 
 
-def _ordered(items: Mapping[str, Instance], names: Iterable[str]) -> list[str]:
+def _order(items: Mapping[str, Instance], names: Iterable[str]) -> list[str]:
     """The largest first, as they are the hardest to place."""
     known = [items[name] for name in names if name in items]
     return [item.name for item in sorted(known, key=lambda one: (-one.memory, one.name))]
@@ -81,7 +85,7 @@ def _ordered(items: Mapping[str, Instance], names: Iterable[str]) -> list[str]:
 
 def _home(layout: Layout, item: Instance, goal: tuple[str, ...]) -> tuple[Layout, Entry] | str:
     board = layout.board
-    why = recheck.why_not(layout, item.name, goal)
+    why = recheck.explain_refusal(layout, item.name, goal)
     if why:
         return why
     index = board.instance_index[item.name]
@@ -90,7 +94,7 @@ def _home(layout: Layout, item: Instance, goal: tuple[str, ...]) -> tuple[Layout
     if way is None:
         return "it has two other nodes now, so its disks would be copied twice"
     steps = relocate.steps_of(layout, item, *way)
-    after = layout.moved(index, rows[0], rows[1] if len(rows) > 1 else -1)
+    after = layout.move(index, rows[0], rows[1] if len(rows) > 1 else -1)
     return after, _entry(item, goal, steps)
 
 
@@ -100,11 +104,11 @@ def _places(item: Instance) -> tuple[str, ...]:
 
 def _entry(item: Instance, nodes: tuple[str, ...], steps: tuple[Step, ...]) -> Entry:
     return dataclasses.replace(
-        Entry(item.name, _places(item), nodes, steps, item.runs), copied=_copied(item, steps)
+        Entry(item.name, _places(item), nodes, steps, item.runs), copied=_count_copied(item, steps)
     )
 
 
-def _copied(item: Instance, steps: tuple[Step, ...]) -> int:
+def _count_copied(item: Instance, steps: tuple[Step, ...]) -> int:
     if item.forthcoming:
         return 0
     sizes = {Verb.REPLACE_SECONDARY: item.disk, Verb.MIGRATE: item.memory * item.runs}

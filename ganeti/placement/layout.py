@@ -1,7 +1,7 @@
 """Layouts: which instance is where on a board.
 
 A :class:`Board` holds the facts of some nodes and their instances as arrays. A :class:`Layout` is
-one assignment of the instances to the nodes and what follows from it; ``moved`` returns another
+one assignment of the instances to the nodes and what follows from it; ``move`` returns another
 layout, nothing is ever changed in place.
 
 Most of what counts is linear: an instance adds what it uses to its primary and to its secondary
@@ -30,7 +30,7 @@ class Layout:
         self.primary = primary
         self.secondary = secondary
         if sums is None:
-            sums = Sums.of(board.uses, primary, secondary, len(board.nodes))
+            sums = Sums.from_places(board.uses, primary, secondary, len(board.nodes))
         self._sums = sums
         self.used, self.peers, self.seats = sums.used, sums.peers, sums.seats
         self.mirrored = sums.mirrored
@@ -38,18 +38,18 @@ class Layout:
         self.stuck: tuple[int, ...] | None = None
 
     @classmethod
-    def first(cls, board: Board) -> Layout:
+    def from_board(cls, board: Board) -> Layout:
         """The layout that the facts describe."""
         return cls(board, *board.first, board.first_sums)
 
-    def renewed(self, cluster: Cluster) -> Layout | None:
-        """The first layout of newer facts of the same nodes; see :meth:`Board.renewed`."""
+    def renew(self, cluster: Cluster) -> Layout | None:
+        """The first layout of newer facts of the same nodes; see :meth:`Board.renew`."""
         if cluster is self.board.cluster:
             return self
-        board = self.board.renewed(cluster)
-        return None if board is None else Layout.first(board)
+        board = self.board.renew(cluster)
+        return None if board is None else Layout.from_board(board)
 
-    def moved(self, instance: int, primary: int, secondary: int) -> Layout:
+    def move(self, instance: int, primary: int, secondary: int) -> Layout:
         """The layout after one instance has moved."""
         first, second = self.primary.copy(), self.secondary.copy()
         first[instance], second[instance] = primary, secondary
@@ -58,7 +58,7 @@ class Layout:
         sums.add(uses, instance, primary, secondary)
         return Layout(self.board, first, second, sums)
 
-    def on_board(self, board: Board, keep: int | None = None) -> Layout:
+    def transfer(self, board: Board, keep: int | None = None) -> Layout:
         """The same places on a board that has further instances, which have no place.
 
         ``keep``: how many instances both boards share; those that do not stay had no place.

@@ -29,7 +29,7 @@ class _Spread:
     terms: tuple[tuple[Floats, Floats, Floats], ...]
 
 
-def _merged(layout: Layout) -> list[_Spread]:
+def _merge(layout: Layout) -> list[_Spread]:
     """The linear metrics of a layout; those that are always equal are one with both weights."""
     board = layout.board
     result = []
@@ -58,7 +58,7 @@ class Judge:
         self.count = max(1, int(board.online.sum()))
         closed = np.array([n.name in limits.closed for n in board.nodes], dtype=bool)
         self.targets: Ints = np.flatnonzero(board.online & ~closed)
-        self.spreads = _merged(layout)
+        self.spreads = _merge(layout)
         kept = layout.reserved * board.per_memory * self.on
         mean = kept[board.online].mean() if board.online.any() else 0.0
         self.kept_off = np.where(board.online, kept - mean, 0.0)
@@ -161,7 +161,7 @@ class _Batch:
         total: Floats = np.full((1, 1), judge.rest)
         for spread in judge.spreads:
             total = total + self._spread(spread) * spread.weight
-        total = total + self._reserved_part()
+        total = total + self._measure_reserved_part()
         total = total + self._count_part()
         return np.broadcast_to(np.where(self._allowed(), total, np.inf), shape)
 
@@ -191,7 +191,7 @@ class _Batch:
         result: Floats = np.sqrt(np.maximum(squares, 0.0) / judge.count)
         return result
 
-    def _left(self, name: str, node: Ints) -> Floats:
+    def _measure_left(self, name: str, node: Ints) -> Floats:
         """Memory left on a touched node after the move."""
         use = Use.MEMORY
         board = self.board
@@ -199,7 +199,7 @@ class _Batch:
         left: Floats = self.layout.memory_left[node] - change
         return left
 
-    def _reserved(self) -> dict[str, Floats]:
+    def _measure_reserved(self) -> dict[str, Floats]:
         """Memory that touched nodes keep after the move, by role."""
         judge, peers, old = self.judge, self.layout.peers, self.layout.reserved
         kept = self.board.uses.reserve[self.rows][:, None]
@@ -214,10 +214,10 @@ class _Batch:
         more = np.maximum(old[row], peers[row, column] + kept)
         return {"s": less, AFTER[self.kind][1]: more}
 
-    def _reserved_part(self) -> Floats:
+    def _measure_reserved_part(self) -> Floats:
         """Spread of what is kept, its sum, and the nodes that cannot take over."""
         judge, layout, board = self.judge, self.layout, self.board
-        reserved = self._reserved()
+        reserved = self._measure_reserved()
         where = {"p": self.p, "s": self.s, "t": self.t}
         squares: Floats = np.full((1, 1), judge.kept_squares)
         total: Floats = np.zeros((1, 1))
@@ -233,7 +233,7 @@ class _Batch:
         touched.update({name: where[name] for name in reserved})
         for name, node in touched.items():
             value = reserved.get(name, layout.reserved[node])
-            fails = self._left(name, node) < value
+            fails = self._measure_left(name, node) < value
             forced = self.forced if name == AFTER[self.kind][0] else self.forced_second
             newly = fails & ~layout.fails[node] & board.online[node]
             self.breaks = self.breaks | (newly & ~forced)

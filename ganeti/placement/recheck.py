@@ -9,7 +9,7 @@ import numpy as np
 from ganeti.placement.layout import Layout
 from ganeti.placement.move_kinds import Kind, Limits, places_after
 from ganeti.placement.moves import Judge
-from ganeti.placement.refusal import missing_at
+from ganeti.placement.refusal import find_missing
 from ganeti.placement.use import NOWHERE
 
 #: A move may cost so much of the score: what nodes tell of free memory changes a little, and moves
@@ -17,7 +17,9 @@ from ganeti.placement.use import NOWHERE
 _TOLERANCE = 0.01
 
 
-def why_not(layout: Layout, name: str, after: Sequence[str], *, must_gain: bool = False) -> str:
+def explain_refusal(
+    layout: Layout, name: str, after: Sequence[str], *, must_gain: bool = False
+) -> str:
     """Why an instance must not move to these nodes now (primary first); "" when it may.
 
     What it would break is judged as for any move: memory for the failure of a node (N+1),
@@ -36,7 +38,7 @@ def why_not(layout: Layout, name: str, after: Sequence[str], *, must_gain: bool 
     goal = [board.node_index[node] for node in after]
     found = way(layout, index, goal)
     if found is None:
-        return _missing(layout, index, goal)
+        return _describe_missing(layout, index, goal)
     kind, target = found
     judge = Judge(layout, Limits())
     if not any(kind is one and index in rows for one, rows in judge.movable()):
@@ -45,7 +47,7 @@ def why_not(layout: Layout, name: str, after: Sequence[str], *, must_gain: bool 
     at = 0 if kind is Kind.FAILOVER else np.flatnonzero(judge.targets == target)
     value = float(np.min(scores[at], initial=np.inf))
     if value == np.inf:
-        return _missing(layout, index, goal) or (
+        return _describe_missing(layout, index, goal) or (
             f"{after[0]} cannot take it without breaking N+1, exclusion tags or ratios"
         )
     if must_gain and value > judge.score + _TOLERANCE:
@@ -72,12 +74,12 @@ def way(layout: Layout, index: int, goal: Sequence[int]) -> tuple[Kind, int] | N
     return None
 
 
-def _missing(layout: Layout, index: int, goal: Sequence[int]) -> str:
+def _describe_missing(layout: Layout, index: int, goal: Sequence[int]) -> str:
     """The amounts that the new primary node does not have."""
     board = layout.board
     item = board.instances[index]
-    bare = layout.moved(index, NOWHERE, NOWHERE)
-    missing = missing_at(bare, item, goal[0])
+    bare = layout.move(index, NOWHERE, NOWHERE)
+    missing = find_missing(bare, item, goal[0])
     if not missing:
         return ""
     return f"{board.nodes[goal[0]].name} needs another {' and '.join(m.text for m in missing)}"

@@ -1,6 +1,6 @@
 """Why an instance has no place: what each node is short of, and which changes would make room.
 
-:func:`of_nodes` finds the reasons of one group. :mod:`ganeti.placement.hints` finds the changes.
+:func:`explain_nodes` finds the reasons of one group, :mod:`ganeti.placement.hints` the changes.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Refusal:
         }
 
 
-def of_nodes(
+def explain_nodes(
     layout: Layout, item: Instance, within: Bools | None, weak: frozenset[int]
 ) -> tuple[NodeRefusal, ...]:
     """Why each node of a group cannot be the primary node; a node that can is not in the result.
@@ -177,7 +177,7 @@ def of_nodes(
     ``weak`` are the nodes whose failure the cluster does not survive now: they are no reason.
     """
     board = layout.board
-    wide = layout.on_board(board.with_instances([item]))
+    wide = layout.transfer(board.add_instances([item]))
     index = len(board.instances)
     seats = Seats(wide, item, index)
     fits = seats.allowed() if len(seats.nodes) else np.zeros((0, 0), dtype=bool)
@@ -189,7 +189,7 @@ def of_nodes(
         elif within is not None and not within[number]:
             found.append(NodeRefusal(node.name, reason="is excluded by the request"))
         else:
-            missing = missing_at(layout, item, number)
+            missing = find_missing(layout, item, number)
             reason = "" if missing else _reason(seats, number, able.get(number), weak)
             if missing or reason:
                 found.append(NodeRefusal(node.name, missing, reason))
@@ -204,15 +204,15 @@ def _reason(seats: Seats, node: int, able: Bools | None, weak: frozenset[int]) -
         return f"is refused: {why}"
     if able is None or not able.any():
         return "has no second node for the mirror"
-    after = seats.layout.moved(
+    after = seats.layout.move(
         seats.index, node, int(seats.s[0, int(np.argmax(able))]) if seats.pairs else NOWHERE
     )
-    names = [after.board.nodes[i].name for i in sorted(set(survival.failing(after)) - weak)]
+    names = [after.board.nodes[i].name for i in sorted(set(survival.list_failing(after)) - weak)]
     shown = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
     return f"can take it, but then nothing could replace {shown} (N+1)" if names else ""
 
 
-def missing_at(layout: Layout, item: Instance, node: int) -> tuple[Missing, ...]:
+def find_missing(layout: Layout, item: Instance, node: int) -> tuple[Missing, ...]:
     """How much more a node would need to be the primary node of a new instance."""
     board = layout.board
     found = []
@@ -223,7 +223,7 @@ def missing_at(layout: Layout, item: Instance, node: int) -> tuple[Missing, ...]
     elif layout.memory_left[node] - item.memory < layout.reserved[node] and not layout.fails[node]:
         short = layout.reserved[node] - layout.memory_left[node] + item.memory
         found.append(Missing(Dimension.KEPT_MEMORY, int(np.ceil(short))))
-    found += _missing_disk(layout, item, node)
+    found += _find_missing_disk(layout, item, node)
     used = layout.used[Use.CPU_ALL, node] + board.node_cpus[node] + item.vcpus
     over = used - board.cpu_limit[node]
     if over > 0:
@@ -231,7 +231,7 @@ def missing_at(layout: Layout, item: Instance, node: int) -> tuple[Missing, ...]
     return tuple(found)
 
 
-def _missing_disk(layout: Layout, item: Instance, node: int) -> list[Missing]:
+def _find_missing_disk(layout: Layout, item: Instance, node: int) -> list[Missing]:
     """How much more a node would need for the disks of an instance."""
     board = layout.board
     found: list[Missing] = []
@@ -252,7 +252,7 @@ def _missing_disk(layout: Layout, item: Instance, node: int) -> list[Missing]:
     return found
 
 
-def of_targets(
+def explain_targets(
     layout: Layout, index: int, closed: frozenset[str], *, mirror: bool
 ) -> tuple[NodeRefusal, ...]:
     """Why each node cannot be the new secondary node of an instance, or, without ``mirror``, the
@@ -260,7 +260,7 @@ def of_targets(
     board = layout.board
     item = board.instances[index]
     primary = int(layout.primary[index])
-    away = layout.moved(index, NOWHERE, NOWHERE)
+    away = layout.move(index, NOWHERE, NOWHERE)
     found = []
     for number, node in enumerate(board.nodes):
         if number == primary:
@@ -271,7 +271,9 @@ def of_targets(
             reason = "is offline, drained or does not answer"
         else:
             missing = (
-                _missing_mirror(layout, index, number) if mirror else missing_at(away, item, number)
+                _find_missing_mirror(layout, index, number)
+                if mirror
+                else find_missing(away, item, number)
             )
             found.append(
                 NodeRefusal(node.name, missing, "" if missing else "is refused by a policy or tag")
@@ -281,10 +283,10 @@ def of_targets(
     return tuple(found)
 
 
-def _missing_mirror(layout: Layout, index: int, node: int) -> tuple[Missing, ...]:
+def _find_missing_mirror(layout: Layout, index: int, node: int) -> tuple[Missing, ...]:
     """How much more a node would need to be the secondary node of an instance."""
     board = layout.board
-    found = _missing_disk(layout, board.instances[index], node)
+    found = _find_missing_disk(layout, board.instances[index], node)
     peer = layout.peers[node, layout.primary[index]] + board.uses.reserve[index]
     short = max(layout.reserved[node], peer) - layout.memory_left[node]
     if short > 0 and not layout.fails[node]:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from ganeti.placement.board import Board
-from ganeti.placement.choose import Chooser, Wish, against_policy
+from ganeti.placement.choose import Chooser, Wish, explain_policy_refusal
 from ganeti.placement.facts import Cluster, Group, Instance, Mirror
 from ganeti.placement.layout import Layout
 from ganeti.placement.move_kinds import Kind, Limits, places_after
 from ganeti.placement.moves import Judge
-from ganeti.placement.refusal import missing_at
+from ganeti.placement.refusal import find_missing
 from ganeti.placement.seats import Seats
 from ganeti.placement.use import NOWHERE
 
@@ -91,12 +91,14 @@ def wire_step(name: str, step: Step) -> dict[str, Any]:
     }
 
 
-def _ordered(items: Collection[Instance]) -> list[Instance]:
+def _order(items: Collection[Instance]) -> list[Instance]:
     """Reservations first, as they move for free and leave room; then the largest."""
     return sorted(items, key=lambda i: (not i.forthcoming, -i.memory, -i.disk, i.name))
 
 
-def _known(cluster: Cluster, names: Sequence[str]) -> tuple[list[Instance], list[tuple[str, str]]]:
+def _split_known(
+    cluster: Cluster, names: Sequence[str]
+) -> tuple[list[Instance], list[tuple[str, str]]]:
     every = {item.name: item for item in cluster.instances}
     found = [every[name] for name in dict.fromkeys(names) if name in every]
     return found, [(name, "is not known") for name in names if name not in every]
@@ -111,7 +113,7 @@ def nodes_to_empty(cluster: Cluster, names: Sequence[str], mode: Leave) -> froze
     Without one that all have: every node that one of them would leave.
     """
     chosen = []
-    for item in _known(cluster, names)[0]:
+    for item in _split_known(cluster, names)[0]:
         primary = {item.primary} if mode is not Leave.SECONDARY else set()
         secondary = {item.secondary} if mode is not Leave.PRIMARY else set()
         chosen.append({node for node in primary | secondary if node})
@@ -134,19 +136,19 @@ def evacuate(
     N+1, exclusion tags and ratios hold after each move; where a node is offline or drained and
     nothing else is left, they may break, and always with ``ignore_soft``.
     """
-    items, failed = _known(cluster, names)
+    items, failed = _split_known(cluster, names)
     away = nodes_to_empty(cluster, names, mode) if leave is None else leave
     groups = {group.uuid: group for group in cluster.groups}
     group_of = {node.name: groups.get(node.group) for node in cluster.nodes}
     layouts: dict[str, Layout] = {}
     moved: list[Relocation] = []
-    for item in _ordered(items):
+    for item in _order(items):
         group = group_of.get(item.primary)
         if group is None:
             failed.append((item.name, "has no node"))
             continue
         if group.uuid not in layouts:
-            layouts[group.uuid] = Layout.first(Board(cluster, group))
+            layouts[group.uuid] = Layout.from_board(Board(cluster, group))
         found = _leave(layouts[group.uuid], item, mode, away, ignore_soft=ignore_soft)
         if isinstance(found, str):
             failed.append((item.name, found))
@@ -171,18 +173,18 @@ def _leave(
         ways.append(Limits(closed=away))
     for limits in ways:
         judge = Judge(layout, limits)
-        best = _best(judge, kinds, index, away)
+        best = _choose_best(judge, kinds, index, away)
         if best is not None:
             kind, target = best
             primary, secondary = places_after(layout, kind, index, target)
             steps = steps_of(layout, item, kind, target)
-            after = layout.moved(index, primary, secondary)
+            after = layout.move(index, primary, secondary)
             return after, tuple(filter(None, after.place(index))), steps
     if mode is Leave.ALL and {item.primary, item.secondary} <= away:
-        found = _both(layout, item, index, away)
+        found = _choose_both(layout, item, index, away)
         if found is not None:
             return found
-    return _why_not(layout, item, away)
+    return _explain_refusal(layout, item, away)
 
 
 def _kinds(item: Instance, mode: Leave, away: frozenset[str]) -> tuple[Kind, ...] | str:
@@ -204,7 +206,7 @@ def _kinds(item: Instance, mode: Leave, away: frozenset[str]) -> tuple[Kind, ...
     return (Kind.FAILOVER_REPLACE, Kind.REPLACE_PRIMARY)
 
 
-def _best(
+def _choose_best(
     judge: Judge, kinds: tuple[Kind, ...], index: int, away: frozenset[str]
 ) -> tuple[Kind, int] | None:
     board, layout = judge.board, judge.layout
@@ -223,18 +225,18 @@ def _best(
     return None
 
 
-def _both(layout: Layout, item: Instance, index: int, away: frozenset[str]) -> Found | None:
+def _choose_both(layout: Layout, item: Instance, index: int, away: frozenset[str]) -> Found | None:
     """Two new nodes for a mirrored instance that leaves both of its own."""
-    bare = layout.moved(index, NOWHERE, NOWHERE)
+    bare = layout.move(index, NOWHERE, NOWHERE)
     board = layout.board
     within = np.array([node.name not in away for node in board.nodes], dtype=bool)
-    best = Seats(bare, item, index, within=within).best()
+    best = Seats(bare, item, index, within=within).find_best()
     if best is None:
         return None
     primary, secondary, _ = best
     names = board.nodes[primary].name, board.nodes[secondary].name
-    steps = _to_pair(board.cluster, item, *names)
-    after = bare.moved(index, primary, secondary)
+    steps = _plan_pair(board.cluster, item, *names)
+    after = bare.move(index, primary, secondary)
     return after, tuple(filter(None, after.place(index))), steps
 
 
@@ -266,7 +268,7 @@ def steps_of(layout: Layout, item: Instance, kind: Kind, target: int) -> tuple[S
     return (move, replace, Step(Verb.MIGRATE))
 
 
-def _to_pair(cluster: Cluster, item: Instance, primary: str, secondary: str) -> tuple[Step, ...]:
+def _plan_pair(cluster: Cluster, item: Instance, primary: str, secondary: str) -> tuple[Step, ...]:
     """Two other nodes; one complete copy stays until another is there."""
     first, second = Step(Verb.REPLACE_SECONDARY, primary), Step(Verb.REPLACE_SECONDARY, secondary)
     move = _move(cluster, item)
@@ -275,11 +277,11 @@ def _to_pair(cluster: Cluster, item: Instance, primary: str, secondary: str) -> 
     return (first, move, second)
 
 
-def _why_not(layout: Layout, item: Instance, away: frozenset[str]) -> str:
+def _explain_refusal(layout: Layout, item: Instance, away: frozenset[str]) -> str:
     """The amounts that other nodes do not have for it."""
     board = layout.board
     index = board.instance_index[item.name]
-    bare = layout.moved(index, NOWHERE, NOWHERE)
+    bare = layout.move(index, NOWHERE, NOWHERE)
     only = None
     if item.mirror is Mirror.SECONDARY and item.secondary not in away:
         only = {item.secondary}
@@ -290,7 +292,7 @@ def _why_not(layout: Layout, item: Instance, away: frozenset[str]) -> str:
         if not board.online[i]:
             parts.append(f"{node.name} is offline, drained or does not answer")
             continue
-        missing = missing_at(bare, item, i)
+        missing = find_missing(bare, item, i)
         if missing:
             parts.append(f"{node.name} needs another {' and '.join(m.text for m in missing)}")
     return "; ".join(parts) or "no other node of its group can take it without breaking a rule"
@@ -307,11 +309,11 @@ def change_group(
     survive: bool = True,
 ) -> Relocations:
     """Moves to other groups (uuids); without ``targets`` to any but its own."""
-    items, failed = _known(cluster, names)
+    items, failed = _split_known(cluster, names)
     group_of = {node.name: node.group for node in cluster.nodes}
     moved: list[Relocation] = []
     choosers: dict[str, Chooser] = {}
-    for item in _ordered(items):
+    for item in _order(items):
         own = group_of.get(item.primary)
         if item.mirror is Mirror.NONE:
             why = f"its disks are on one node (template {item.template}); see gnt-instance move"
@@ -327,21 +329,21 @@ def change_group(
             continue
         key = own or ""
         if key not in choosers:
-            choosers[key] = Chooser(_with_groups(cluster, goals, targets), survive=survive)
+            choosers[key] = Chooser(_limit_to_groups(cluster, goals, targets), survive=survive)
         home = next((group for group in cluster.groups if group.uuid == own), None)
         # What its own group's policy does not accept either is no reason.
-        known = home is not None and bool(against_policy(cluster, home, item))
+        known = home is not None and bool(explain_policy_refusal(cluster, home, item))
         bare = dataclasses.replace(item, primary="", secondary="")
         choice = choosers[key].choose(Wish(bare, ignore_policy=known))
         if not choice.nodes:
-            failed.append((item.name, choice.why))
+            failed.append((item.name, choice.reason))
             continue
         steps = _way(cluster, item, choice.nodes)
         moved.append(Relocation(item.name, choice.group, choice.nodes, steps))
     return Relocations(tuple(moved), tuple(failed))
 
 
-def _with_groups(cluster: Cluster, goals: Sequence[Group], named: Collection[str]) -> Cluster:
+def _limit_to_groups(cluster: Cluster, goals: Sequence[Group], named: Collection[str]) -> Cluster:
     """Only these groups; those that are named take instances whatever their policy is."""
     opened = tuple(
         dataclasses.replace(group, alloc_policy="last_resort")
@@ -355,4 +357,4 @@ def _with_groups(cluster: Cluster, goals: Sequence[Group], named: Collection[str
 def _way(cluster: Cluster, item: Instance, nodes: tuple[str, ...]) -> tuple[Step, ...]:
     if len(nodes) == 1:
         return (_move(cluster, item, nodes[0]),)
-    return _to_pair(cluster, item, *nodes)
+    return _plan_pair(cluster, item, *nodes)

@@ -24,7 +24,7 @@ class Rolling:
     ignore_fixed: bool = False
 
 
-def fixed(layout: Layout) -> Bools:
+def find_fixed(layout: Layout) -> Bools:
     """Nodes with instances whose disks are nowhere else."""
     board = layout.board
     stays = np.array([item.mirror is Mirror.NONE for item in board.instances], dtype=bool)
@@ -33,7 +33,7 @@ def fixed(layout: Layout) -> Bools:
     return found
 
 
-def in_the_way(layout: Layout, rolling: Rolling) -> Bools:
+def find_conflicts(layout: Layout, rolling: Rolling) -> Bools:
     """Whether two nodes cannot be down together: node x node."""
     board = layout.board
     count = len(board.nodes)
@@ -59,7 +59,7 @@ def groups(layout: Layout, nodes: list[int], rolling: Rolling) -> list[list[int]
 
     Nodes that share storage only limit each other by the memory that is left elsewhere.
     """
-    conflict = in_the_way(layout, rolling)
+    conflict = find_conflicts(layout, rolling)
     colour: dict[int, int] = {}
     open_nodes = set(nodes)
     while open_nodes:
@@ -80,12 +80,12 @@ def groups(layout: Layout, nodes: list[int], rolling: Rolling) -> list[list[int]
         found.setdefault(colour[node], []).append(node)
     result = []
     for members in found.values():
-        result += _by_memory(layout, members, rolling)
+        result += _split_by_memory(layout, members, rolling)
     result.sort(key=len, reverse=True)
     return result
 
 
-def _by_memory(layout: Layout, members: list[int], rolling: Rolling) -> list[list[int]]:
+def _split_by_memory(layout: Layout, members: list[int], rolling: Rolling) -> list[list[int]]:
     """Split a group until what runs on shared storage, or is made again, fits on the others."""
     parts: list[list[int]] = []
     for node in members:

@@ -67,7 +67,7 @@ def _counts(layout: Layout) -> dict[str, float]:
     }
 
 
-def counted(layout: Layout) -> float:
+def sum_counted(layout: Layout) -> float:
     """The part of the score that counts offline nodes, tags and locations."""
     board = layout.board
     tags = board.exclusion_tags or len(board.at) or board.unmet is not None
@@ -95,7 +95,7 @@ def score(layout: Layout) -> float:
     return sum(WEIGHTS[name] * value for name, value in metrics(layout).items())
 
 
-def best_possible(layout: Layout) -> float:
+def compute_bound(layout: Layout) -> float:
     """The share of the score that no move can take away: memory kept for a failed node.
 
     Spread evenly, the mirrored memory D of M needs D/M without and D/(M - largest node) with

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ganeti.placement.facts import Instance, Mirror
 from ganeti.placement.layout import Layout
-from ganeti.placement.score import WEIGHTS, counted
+from ganeti.placement.score import WEIGHTS, sum_counted
 from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Use
 
 
@@ -168,7 +168,7 @@ class Seats:
                 second = second + factor * self.two[use]
             rows.append((value, first, second))
         if not rows:
-            return self._reserved_part(count) + self._count_part()
+            return self._measure_reserved_part(count) + self._count_part()
         #: metric x (now, change of the primary, change of the secondary) x node
         table = np.array(rows)
         counts = on.astype(float)
@@ -185,9 +185,9 @@ class Seats:
         total: Floats = (np.array(weights) @ spreads.reshape(len(weights), -1)).reshape(
             spreads.shape[1:]
         )
-        return total + self._reserved_part(count) + self._count_part()
+        return total + self._measure_reserved_part(count) + self._count_part()
 
-    def _reserved_part(self, count: int) -> Floats:
+    def _measure_reserved_part(self, count: int) -> Floats:
         layout, board = self.layout, self.board
         on = board.online
         kept = np.where(on, layout.reserved * board.per_memory, 0.0)
@@ -220,7 +220,7 @@ class Seats:
         """What tags and locations add, beyond what they are already."""
         layout, board = self.layout, self.board
         on = board.online.astype(float)
-        total: Floats = np.full((1, 1), counted(layout))
+        total: Floats = np.full((1, 1), sum_counted(layout))
         apart = np.zeros(len(board.nodes))
         far = np.zeros(len(board.nodes))
         for tag in board.apart[self.index].tolist():
@@ -238,7 +238,7 @@ class Seats:
             total = total + board.common[self.p, self.s] * on[self.p]
         return total
 
-    def best(self) -> tuple[int, int, float] | None:
+    def find_best(self) -> tuple[int, int, float] | None:
         """Primary, secondary and score of the best place; of equal ones the last by name."""
         if not len(self.rows) or not len(self.nodes):
             return None
@@ -249,9 +249,9 @@ class Seats:
         i, j = found
         return int(self.rows[i]), int(self.s[0, j]), float(scores[i, j])
 
-    def best_single(self) -> int | None:
+    def find_best_single(self) -> int | None:
         """The best primary node."""
-        found = self.best()
+        found = self.find_best()
         return None if found is None else found[0]
 
 

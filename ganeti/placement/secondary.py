@@ -15,7 +15,7 @@ from ganeti.placement.moves import Judge
 from ganeti.placement.refusal import GroupRefusal, Refusal
 
 
-def new_secondary(
+def choose_secondary(
     cluster: Cluster, item: Instance, leaving: frozenset[str]
 ) -> tuple[str, Refusal | None]:
     """The best new secondary (or, on shared storage, primary) node; or "" and why there is none."""
@@ -30,18 +30,18 @@ def new_secondary(
         changed = dataclasses.replace(item, template="drbd")
         others = tuple(changed if one.name == item.name else one for one in cluster.instances)
         cluster = dataclasses.replace(cluster, instances=others)
-    layout = Layout.first(Board(cluster, group))
+    layout = Layout.from_board(Board(cluster, group))
     index = layout.board.instance_index[item.name]
-    found = _best(layout, index, leaving)
+    found = _find_best(layout, index, leaving)
     if found:
         return found, None
     mirror = item.mirror is not Mirror.EVERY_NODE
-    nodes = refusal.of_targets(layout, index, leaving, mirror=mirror)
-    given = hints.find_around(layout, index, lambda after: bool(_best(after, index, leaving)))
+    nodes = refusal.explain_targets(layout, index, leaving, mirror=mirror)
+    given = hints.find_around(layout, index, lambda after: bool(_find_best(after, index, leaving)))
     return "", _refuse(item, group.name, f"no node can take {item.name}", nodes, given)
 
 
-def _best(layout: Layout, index: int, leaving: frozenset[str]) -> str:
+def _find_best(layout: Layout, index: int, leaving: frozenset[str]) -> str:
     """Name of the node with the best score; "" when none can take the instance."""
     board = layout.board
     shared = board.instances[index].mirror is Mirror.EVERY_NODE

@@ -50,7 +50,7 @@ class Squeeze:
 
 def plan(cluster: Cluster, group: Group, room: Room) -> Squeeze:
     """Bring nodes back when there is too little room; otherwise switch off what is not needed."""
-    layout = Layout.first(Board(cluster, group))
+    layout = Layout.from_board(Board(cluster, group))
     nodes = [node for node in cluster.nodes if node.group == group.uuid]
     found = Squeeze(group, _may_go(layout), tuple(sorted(n.name for n in nodes if _may_come(n))))
     if not any(not node.offline for node in nodes):
@@ -95,7 +95,7 @@ def has_room(layout: Layout, group: Group, factor: float) -> bool:
     return bool(enough[on].all())
 
 
-def with_online(cluster: Cluster, names: Iterable[str], *, online: bool) -> Cluster:
+def set_online(cluster: Cluster, names: Iterable[str], *, online: bool) -> Cluster:
     """The cluster with some nodes switched on or off."""
     chosen = frozenset(names)
     nodes = tuple(
@@ -105,14 +105,14 @@ def with_online(cluster: Cluster, names: Iterable[str], *, online: bool) -> Clus
     return dataclasses.replace(cluster, nodes=nodes)
 
 
-def _balanced(cluster: Cluster, group: Group) -> tuple[Layout, list[Step]]:
+def _balance(cluster: Cluster, group: Group) -> tuple[Layout, list[Step]]:
     """The group after balancing without copying a disk; nodes that are offline are emptied."""
-    layout = Layout.first(Board(cluster, group))
+    layout = Layout.from_board(Board(cluster, group))
     done = list(steps(layout, Limits(disk_moves=False, strict=True), Goal()))
     return (done[-1].after if done else layout), done
 
 
-def _emptied(layout: Layout, names: Sequence[str]) -> bool:
+def _is_empty(layout: Layout, names: Sequence[str]) -> bool:
     index = [layout.board.node_index[name] for name in names]
     return not np.isin(layout.primary, index).any()
 
@@ -122,11 +122,11 @@ def _switch_off(cluster: Cluster, found: Squeeze, room: Room) -> Squeeze:
     gone: list[str] = []
     moves: list[Step] = []
     for name in reversed(found.may_go):
-        trial = with_online(cluster, [*gone, name], online=False)
-        last, done = _balanced(trial, found.group)
+        trial = set_online(cluster, [*gone, name], online=False)
+        last, done = _balance(trial, found.group)
         if not last.board.online.any():
             continue
-        if _emptied(last, [*gone, name]) and has_room(last, found.group, room.target):
+        if _is_empty(last, [*gone, name]) and has_room(last, found.group, room.target):
             gone.append(name)
             moves = done
     return dataclasses.replace(found, go=tuple(reversed(gone)), moves=tuple(moves))
@@ -137,7 +137,7 @@ def _bring_back(cluster: Cluster, found: Squeeze, room: Room) -> Squeeze:
     back: list[str] = []
     for name in found.may_come:
         back.append(name)
-        last, _ = _balanced(with_online(cluster, back, online=True), found.group)
+        last, _ = _balance(set_online(cluster, back, online=True), found.group)
         if has_room(last, found.group, room.target):
             return dataclasses.replace(found, come=tuple(back))
     return dataclasses.replace(found, come=tuple(back), short=True)

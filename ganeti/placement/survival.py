@@ -14,16 +14,16 @@ from ganeti.placement.layout import Layout
 from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Use
 
 
-def failing(layout: Layout) -> list[int]:
+def list_failing(layout: Layout) -> list[int]:
     """The nodes whose instances have nowhere to go."""
     if layout.stuck is None:
-        layout.stuck = tuple(_failing(layout, np.ones(len(layout.board.nodes), dtype=bool)))
+        layout.stuck = tuple(_search_failing(layout, np.ones(len(layout.board.nodes), dtype=bool)))
     return list(layout.stuck)
 
 
 def find_failing(layout: Layout, among: Bools) -> int | None:
     """One of the nodes ``among`` whose instances have nowhere to go; None when there is none."""
-    return next(_failing(layout, among), None)
+    return next(_search_failing(layout, among), None)
 
 
 def survives(layout: Layout, node: int) -> bool:
@@ -33,7 +33,7 @@ def survives(layout: Layout, node: int) -> bool:
     return find_failing(layout, only) is None
 
 
-def _failing(layout: Layout, among: Bools) -> Iterator[int]:
+def _search_failing(layout: Layout, among: Bools) -> Iterator[int]:
     """The nodes whose instances have nowhere to go, those first that take the least work."""
     board = layout.board
     here = board.uses.real & (layout.primary != NOWHERE)
@@ -49,12 +49,12 @@ def _failing(layout: Layout, among: Bools) -> Iterator[int]:
     alone = here & (layout.secondary == NOWHERE)
     if not alone.any():
         return
-    for node in asked[~lost & ~_surely(layout, alone, asked, load)].tolist():
+    for node in asked[~lost & ~_find_sure(layout, alone, asked, load)].tolist():
         if not _fit_elsewhere(layout, node, np.flatnonzero(here & (layout.primary == node))):
             yield node
 
 
-def _surely(layout: Layout, alone: Bools, asked: Ints, load: Floats) -> Bools:
+def _find_sure(layout: Layout, alone: Bools, asked: Ints, load: Floats) -> Bools:
     """For each node whether its instances without mirror fit in whatever order and place.
 
     A node is full once it has less left than the largest instance needs, of memory or of disk. The

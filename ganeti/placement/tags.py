@@ -12,12 +12,12 @@ LOCATION = "htools:nlocation:"
 DESIRED_LOCATION = "htools:desiredlocation:"
 
 
-def stripped(tags: Iterable[str], prefix: str) -> list[str]:
+def strip_prefix(tags: Iterable[str], prefix: str) -> list[str]:
     """What follows ``prefix`` in the tags that begin with it."""
     return [tag.removeprefix(prefix) for tag in tags if tag.startswith(prefix)]
 
 
-def chosen(tags: Iterable[str], kinds: Sequence[str]) -> frozenset[str]:
+def select_kinds(tags: Iterable[str], kinds: Sequence[str]) -> frozenset[str]:
     """The tags of one of the kinds; a tag ``rack:a`` is of the kind ``rack``."""
     heads = tuple(f"{kind}:" for kind in kinds)
     return frozenset(tag for tag in tags if heads and tag.startswith(heads))
@@ -32,16 +32,16 @@ def migration_rights(
     accepts its own tags and what ``htools:allowmigration:FROM::TO`` adds.
     """
     cluster = list(cluster)
-    kinds = stripped(cluster, MIGRATION)
+    kinds = strip_prefix(cluster, MIGRATION)
     also = [
         (source, target)
         for source, found, target in (
-            text.partition("::") for text in stripped(cluster, ALLOW_MIGRATION)
+            text.partition("::") for text in strip_prefix(cluster, ALLOW_MIGRATION)
         )
         if found
     ]
     rights = []
     for tags in nodes:
-        own = chosen(tags, kinds)
+        own = select_kinds(tags, kinds)
         rights.append((own, own | {source for source, target in also if target in own}))
     return rights

@@ -100,7 +100,7 @@ class Uses:
     real: Bools
 
     @classmethod
-    def of(cls, items: Sequence[Instance]) -> Uses:
+    def from_instances(cls, items: Sequence[Instance]) -> Uses:
         known = {id(item): use_of(item) for item in items}
         both = np.array([known[id(item)] for item in items]).reshape(len(items), 2, USES)
         return cls(
@@ -163,7 +163,7 @@ class Sums:
         self.seats = seats
 
     @classmethod
-    def of(cls, uses: Uses, primary: Ints, secondary: Ints, count: int) -> Sums:
+    def from_places(cls, uses: Uses, primary: Ints, secondary: Ints, count: int) -> Sums:
         """The sums over all instances on ``count`` nodes."""
         used = np.zeros((USES, count))
         seats = np.zeros((2, count), dtype=np.int64)

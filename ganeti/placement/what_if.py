@@ -90,7 +90,7 @@ def _remove(cluster: Cluster, text: str, words: Sequence[str]) -> Supposed:
     if len(words) < 2:
         raise errors.make_invalid_error(f"what-if '{text}': name the nodes, as in 'remove node3'")
     gone = {_node(cluster, name, text).name for name in words[1:]}
-    left = _emptied(cluster, gone)
+    left = _empty_nodes(cluster, gone)
     nodes = tuple(node for node in left.cluster.nodes if node.name not in gone)
     instances = tuple(
         replace(item, secondary="") if item.secondary in gone else item
@@ -111,15 +111,15 @@ def _fail(cluster: Cluster, text: str, words: Sequence[str]) -> Supposed:
         if not tagged and ("=" in word or ":" in word):
             raise errors.make_unknown_error(f"what-if '{text}': no node has the tag '{word}'")
         gone.update(tagged or [_node(cluster, word, text).name])
-    nodes = tuple(_lost_node(n) if n.name in gone else n for n in cluster.nodes)
-    return _emptied(replace(cluster, nodes=nodes), gone, primaries_only=True)
+    nodes = tuple(_mark_lost(n) if n.name in gone else n for n in cluster.nodes)
+    return _empty_nodes(replace(cluster, nodes=nodes), gone, primaries_only=True)
 
 
-def _lost_node(node: Node) -> Node:
+def _mark_lost(node: Node) -> Node:
     return replace(node, offline=True, drained=False)
 
 
-def _emptied(cluster: Cluster, gone: set[str], *, primaries_only: bool = False) -> Supposed:
+def _empty_nodes(cluster: Cluster, gone: set[str], *, primaries_only: bool = False) -> Supposed:
     """The cluster after instances have left nodes, and who could not.
 
     ``primaries_only``: mirrors there are not made again.
@@ -135,11 +135,11 @@ def _emptied(cluster: Cluster, gone: set[str], *, primaries_only: bool = False) 
     notes = [f"{name} would go to {' and '.join(nodes)}" for name, nodes in places.items()]
     notes += [f"{name} would have no place: {why}" for name, why in found.failed]
     return Supposed(
-        placed(cluster, places), tuple(notes), tuple(name for name, _why in found.failed)
+        place_instances(cluster, places), tuple(notes), tuple(name for name, _why in found.failed)
     )
 
 
-def placed(cluster: Cluster, places: dict[str, tuple[str, ...]]) -> Cluster:
+def place_instances(cluster: Cluster, places: dict[str, tuple[str, ...]]) -> Cluster:
     """The cluster with instances on other nodes; what is free there follows."""
     instances = tuple(
         replace(item, primary=places[item.name][0], secondary=_second(item, places[item.name]))
@@ -204,7 +204,7 @@ def _add(cluster: Cluster, text: str, words: Sequence[str]) -> Supposed:
             " not answer"
         )
     empty = _empty(cluster, model)
-    names = _new_names(cluster, count)
+    names = _make_names(cluster, count)
     nodes = tuple(replace(empty, name=name) for name in names)
     note = f"{plural(count, 'node')} like {model.name}: {join_names(names)}"
     return Supposed(replace(cluster, nodes=cluster.nodes + nodes), (note,))
@@ -215,7 +215,7 @@ def _empty(cluster: Cluster, model: Node) -> Node:
     groups = [group for group in cluster.groups if group.uuid == model.group]
     board = Board(cluster, groups[0] if groups else None)
     at = board.node_index[model.name]
-    used = Layout.first(board).used
+    used = Layout.from_board(board).used
     return replace(
         model,
         master=False,
@@ -225,7 +225,7 @@ def _empty(cluster: Cluster, model: Node) -> Node:
     )
 
 
-def _new_names(cluster: Cluster, count: int) -> list[str]:
+def _make_names(cluster: Cluster, count: int) -> list[str]:
     taken = {node.name for node in cluster.nodes}
     found: list[str] = []
     number = 1

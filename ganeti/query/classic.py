@@ -23,16 +23,18 @@ def classic(
     *,
     redacted: bool = False,
 ) -> list[list[Any]]:
-    """Rows of bare values at once; see :func:`compiled` and :func:`bare`."""
-    return bare(compiled(sources, what, names, fields, redacted=redacted).run(sources))
+    """Rows of bare values at once; see :func:`compile_query` and :func:`strip_statuses`."""
+    return strip_statuses(
+        compile_query(sources, what, names, fields, redacted=redacted).run(sources)
+    )
 
 
-def bare(answer: QueryAnswer) -> list[list[Any]]:
+def strip_statuses(answer: QueryAnswer) -> list[list[Any]]:
     """Rows of bare values, None where a value has a status other than normal."""
     return [[value for _, value in row] for row in answer["data"]]
 
 
-def compiled(
+def compile_query(
     sources: Sources,
     what: str,
     names: Sequence[Any] | None,

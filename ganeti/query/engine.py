@@ -17,7 +17,7 @@ from ganeti.filters import compile, shape, tree
 from ganeti.filters.compile import Cell, Column, Operand
 from ganeti.filters.patterns import Budget
 from ganeti.query import redaction
-from ganeti.query.field import UNKNOWN, Context, Field, Kind, in_order, unknown
+from ganeti.query.field import UNKNOWN, Context, Field, Kind, describe_unknown, in_order
 from ganeti.query.live import NODE_CALLS, Need, Sources
 from ganeti.query.registry import KINDS
 
@@ -68,7 +68,7 @@ class Query:
     ) -> None:
         self.kind = kind_of(what)
         self.redacted = redacted
-        self.columns = [(name, self.kind.find(name)) for name in _checked(fields)]
+        self.columns = [(name, self.kind.find(name)) for name in _check_fields(fields)]
         filter_tree = _filter(qfilter)
         self._operands: dict[str, Field[Any]] = {}
         compile.check(filter_tree, self._operand)
@@ -101,7 +101,9 @@ class Query:
     @property
     def definitions(self) -> list[dict[str, str]]:
         """Definitions of the columns."""
-        return [field.definition if field else unknown(name) for name, field in self.columns]
+        return [
+            field.definition if field else describe_unknown(name) for name, field in self.columns
+        ]
 
     @property
     def asks_nodes(self) -> bool:
@@ -151,7 +153,7 @@ class _Run:
         elif candidates is not None:
             rows = self._select(before, kind.candidates(ctx, candidates))
         elif before is None:
-            rows = kind.unfiltered(ctx, {name for name, _field in self._query.columns})
+            rows = kind.list_all(ctx, {name for name, _field in self._query.columns})
         else:
             rows = self._select(before, kind.rows(ctx))
         needs = ctx.needs - kind.base_needs
@@ -180,15 +182,15 @@ class _Run:
     def _cells_of(self, name: str, field: Field[Any] | None, rows: Sequence[object]) -> list[Cell]:
         if field is None:
             return [UNKNOWN] * len(rows)
-        return self._kept(field, "cells", rows, lambda: list(map(self._column(name), rows)))
+        return self._keep_column(field, "cells", rows, lambda: list(map(self._column(name), rows)))
 
     def _values_of(self, name: str, field: Field[Any] | None, rows: Sequence[object]) -> list[Any]:
         def make() -> list[Any]:
             return [value for _status, value in self._cells_of(name, field, rows)]
 
-        return make() if field is None else self._kept(field, "values", rows, make)
+        return make() if field is None else self._keep_column(field, "values", rows, make)
 
-    def _kept(
+    def _keep_column(
         self, field: Field[Any], what: str, rows: Sequence[object], make: Callable[[], list[Any]]
     ) -> list[Any]:
         """A column; one of all rows and without live data is kept with the snapshot."""
@@ -207,7 +209,7 @@ class _Run:
             assert field is not None
             column = field.getter(self._ctx)
             if self._query.redacted:
-                column = _redacted(name, column)
+                column = _redact_column(name, column)
             self._columns[name] = column
         return column
 
@@ -240,15 +242,15 @@ def _filter(wire: object) -> tree.Filter | None:
         raise OpPrereqError(text(err), ErrorCode.INVAL) from err
 
 
-def _redacted(name: str, column: Column[Any]) -> Column[Any]:
-    def shown(row: object) -> Cell:
+def _redact_column(name: str, column: Column[Any]) -> Column[Any]:
+    def hide(row: object) -> Cell:
         status, value = column(row)
         return status, redaction.hide(value, name)
 
-    return shown
+    return hide
 
 
-def _checked(fields: Any) -> Iterable[str]:
+def _check_fields(fields: Any) -> Iterable[str]:
     if not isinstance(fields, list | tuple) or not all(isinstance(name, str) for name in fields):
         raise ParameterError("The fields of a query must be a list of names")
     if len(fields) > MAX_FIELDS:
@@ -294,5 +296,7 @@ def fields_of(what: str | Kind[Any], names: Sequence[str] | None = None) -> Fiel
     kind = kind_of(what)
     if not names:
         return {"fields": [field.definition for field in in_order(kind.fields)]}
-    found = [(name, kind.find(name)) for name in _checked(names)]
-    return {"fields": [field.definition if field else unknown(name) for name, field in found]}
+    found = [(name, kind.find(name)) for name in _check_fields(names)]
+    return {
+        "fields": [field.definition if field else describe_unknown(name) for name, field in found]
+    }

@@ -50,7 +50,7 @@ class Context:
         self.live: dict[Need, Any] = {}
         self._shared: dict[Callable[[Context], Any], Any] = {}
 
-    def shared(self, make: Callable[[Context], T]) -> T:
+    def compute_once(self, make: Callable[[Context], T]) -> T:
         """What ``make`` returns, made once per query; for what several columns need."""
         if make not in self._shared:
             self._shared[make] = make(self)
@@ -63,7 +63,7 @@ def optional(value: object) -> Cell:
     return UNAVAIL if value is None else (0, value)
 
 
-def failed(answer: NodeAnswer[Any]) -> Cell:
+def make_failed_cell(answer: NodeAnswer[Any]) -> Cell:
     """The cell for a node whose answer is not OK."""
     return (answer.state.value.value, None)
 
@@ -109,7 +109,7 @@ class Field(Generic[R]):
         return Operand(self.name, self.kind, self.hostname, self.seconds, self.numeric_text)
 
 
-def unknown(name: str) -> dict[str, str]:
+def describe_unknown(name: str) -> dict[str, str]:
     """Definition of a field that does not exist."""
     return {
         "name": name,
@@ -223,7 +223,7 @@ class Kind(ABC, Generic[R]):
     def rows(self, ctx: Context) -> Sequence[R]:
         """All rows in natural order; the caller does not change the list."""
 
-    def unfiltered(self, ctx: Context, fields: Set[str]) -> Sequence[R]:
+    def list_all(self, ctx: Context, fields: Set[str]) -> Sequence[R]:
         """All rows, for a client that asks for these fields of everything."""
         return self.rows(ctx)
 

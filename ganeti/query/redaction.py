@@ -40,14 +40,14 @@ def is_sensitive(name: str) -> bool:
 def hide(value: object, name: str = "") -> Any:
     """A value with that name as such a reader sees it; what is not set stays."""
     if name and is_sensitive(name):
-        return _redacted(value)
+        return _redact(value)
     if isinstance(value, dict):
         answer = _answer(value) if value.keys() == _ANSWER else None
         if answer is not None:
-            return _hidden_answer(answer)
+            return _hide_answer(answer)
         known = names()
         return {
-            key: _redacted(item) if key in known else item if type(item) in _PLAIN else hide(item)
+            key: _redact(item) if key in known else item if type(item) in _PLAIN else hide(item)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
@@ -57,7 +57,7 @@ def hide(value: object, name: str = "") -> Any:
     return value
 
 
-def _redacted(value: object) -> Any:
+def _redact(value: object) -> Any:
     return value if value in _NOTHING else REDACTED
 
 
@@ -75,7 +75,7 @@ def _answer(value: Mapping[str, object]) -> _Answer | None:
         return None  # something else with these keys
 
 
-def _hidden_answer(answer: _Answer) -> dict[str, Any]:
+def _hide_answer(answer: _Answer) -> dict[str, Any]:
     titles = [field.get("name", "") for field in answer.fields]
     rows = [
         [(status, hide(value, name)) for name, (status, value) in zip(titles, row, strict=False)]

@@ -26,7 +26,7 @@ U = TypeVar("U", bound=str)
 sort_key = lru_cache(maxsize=65_536)(natural_key)
 
 
-def by_name(objects: Iterable[O], name: Callable[[O], str]) -> list[O]:
+def sort_by_name(objects: Iterable[O], name: Callable[[O], str]) -> list[O]:
     """The objects in natural order of their names."""
     return sorted(objects, key=lambda obj: sort_key(name(obj)))
 
@@ -49,7 +49,7 @@ class Names:
     def _add(self, key: str, obj: object) -> None:
         self._found.setdefault(key, []).append(obj)
 
-    def one(self, value: Any) -> Any | None:
+    def find_one(self, value: Any) -> Any | None:
         """The object that the value means; None when it means nothing or several."""
         found = self._found.get(value, ())
         return found[0] if len(found) == 1 else None
@@ -57,7 +57,7 @@ class Names:
     def find(self, values: Iterable[Any]) -> list[Any]:
         """All objects that one of the values may mean, each once, in natural order."""
         found = {obj.uuid: obj for value in values for obj in self._found.get(value, ())}
-        return by_name(found.values(), lambda obj: obj.name)
+        return sort_by_name(found.values(), lambda obj: obj.name)
 
 
 class Tables:
@@ -72,19 +72,19 @@ class Tables:
 
     @cached_property
     def nodes(self) -> list[Node]:
-        return by_name(self.config.nodes.values(), lambda node: node.name)
+        return sort_by_name(self.config.nodes.values(), lambda node: node.name)
 
     @cached_property
     def instances(self) -> list[Instance]:
-        return by_name(self.config.instances.values(), lambda instance: instance.handle)
+        return sort_by_name(self.config.instances.values(), lambda instance: instance.handle)
 
     @cached_property
     def groups(self) -> list[NodeGroup]:
-        return by_name(self.config.groups.values(), lambda group: group.name)
+        return sort_by_name(self.config.groups.values(), lambda group: group.name)
 
     @cached_property
     def networks(self) -> list[Network]:
-        return by_name(self.config.networks.values(), lambda network: network.name)
+        return sort_by_name(self.config.networks.values(), lambda network: network.name)
 
     @cached_property
     def disk_places(self) -> dict[str, tuple[Instance, int]]:
@@ -110,7 +110,7 @@ class Tables:
 
     @cached_property
     def filters(self) -> list[FilterRule]:
-        return by_name(self.config.data.filters.values(), lambda rule: rule.uuid)
+        return sort_by_name(self.config.data.filters.values(), lambda rule: rule.uuid)
 
     # names -------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ def logged(app: App) -> App:
 
     def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         seen: list[str] = []
-        environ[LATER] = lambda: _later(environ, seen)
+        environ[LATER] = lambda: _make_writer(environ, seen)
 
         def note(status: str, headers: object, *more: object) -> Any:
             if seen != [""]:
@@ -54,12 +54,12 @@ def logged(app: App) -> App:
         except BaseException:  # the connection broke, or a bug; the server deals with it
             _LOG.info("%s", line(environ, "500", 0, SYSTEM.now()))
             raise
-        return _counted(answer, environ, seen)
+        return _count_bytes(answer, environ, seen)
 
     return serve
 
 
-def _later(environ: dict[str, Any], seen: list[str]) -> Callable[[int, int], None]:
+def _make_writer(environ: dict[str, Any], seen: list[str]) -> Callable[[int, int], None]:
     """The request's line is written by a call of the result, and by nobody else."""
     seen[:] = [""]
 
@@ -69,7 +69,9 @@ def _later(environ: dict[str, Any], seen: list[str]) -> Callable[[int, int], Non
     return write
 
 
-def _counted(answer: Iterable[bytes], environ: dict[str, Any], seen: list[str]) -> Iterator[bytes]:
+def _count_bytes(
+    answer: Iterable[bytes], environ: dict[str, Any], seen: list[str]
+) -> Iterator[bytes]:
     size = 0
     try:
         for piece in answer:

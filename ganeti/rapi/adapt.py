@@ -33,14 +33,16 @@ LEGACY_REPLACEMENT = ("remote_node", "mode", "disks", "iallocator")
 _OPEN: Values = {"mode": str(InstCreateMode.CREATE), "disks": [], "nics": []}
 
 
-def renamed(body: Values, names: dict[str, str]) -> Values:
+def rename_keys(body: Values, names: dict[str, str]) -> Values:
     """A body with the opcode's own names; both spellings of one parameter are refused."""
     result: Values = {}
     for key, value in body.items():
         name = names.get(key, key)
         if name in result:
             other = next(old for old, new in names.items() if new == name)
-            raise failures.bad_request(f"'{other}' and '{name}' are the same; name one of them")
+            raise failures.make_bad_request(
+                f"'{other}' and '{name}' are the same; name one of them"
+            )
         result[name] = value
     return result
 
@@ -49,7 +51,7 @@ def creation(_call: Call, values: Values) -> Values:
     """A creation body says which version it has; a reservation may leave things open."""
     version = values.pop("__version__", None)
     if isinstance(version, bool) or version != _CREATE_VERSION:
-        raise failures.bad_request(
+        raise failures.make_bad_request(
             f'The body must contain "__version__": {_CREATE_VERSION}'
             + ("" if version is None else f"; version {version!r:.40} is not known")
         )
@@ -68,10 +70,10 @@ def creations(call: Call, values: Values) -> Values:
     """Several creation bodies, without a version each."""
     bodies = values.get("instances", [])
     if not isinstance(bodies, list) or not all(isinstance(body, dict) for body in bodies):
-        raise failures.bad_request("'instances' must be a list of objects")
+        raise failures.make_bad_request("'instances' must be a list of objects")
     known = [
         usb_devices(
-            call, renamed({k: v for k, v in body.items() if k != "__version__"}, CREATE_NAMES)
+            call, rename_keys({k: v for k, v in body.items() if k != "__version__"}, CREATE_NAMES)
         )
         for body in bodies
     ]
@@ -104,7 +106,7 @@ def growth(_call: Call, values: Values) -> Values:
         try:
             values = {**values, "amount": units.parse_size(amount)}
         except errors.UnitParseError as err:
-            raise failures.bad_request(f"parameter amount: {errors.text(err)}") from err
+            raise failures.make_bad_request(f"parameter amount: {errors.text(err)}") from err
     return values
 
 
@@ -116,7 +118,7 @@ def replacement(call: Call, values: Values) -> Values:
     """Disks may be text with commas; everything may be in the query string instead."""
     legacy = {name: call.query[name] for name in LEGACY_REPLACEMENT if name in call.query}
     if legacy and call.body:
-        raise failures.bad_request(
+        raise failures.make_bad_request(
             f"'{min(legacy)}' is given in the query string: then there must be no body"
         )
     values = {**values, **legacy}
@@ -125,7 +127,7 @@ def replacement(call: Call, values: Values) -> Values:
         try:
             values = {**values, "disks": [int(part) for part in disks.split(",") if part.strip()]}
         except ValueError:
-            raise failures.bad_request(
+            raise failures.make_bad_request(
                 f"parameter disks: expected numbers with commas, got '{disks[:60]}'"
             ) from None
     return values
@@ -146,7 +148,7 @@ def role(call: Call, values: Values) -> Values:
     """The body is the name of a role."""
     if not isinstance(call.body, str) or call.body not in ROLES:
         shown = call.body if isinstance(call.body, str) else "something else"
-        raise failures.bad_request(
+        raise failures.make_bad_request(
             f"The body must be the JSON text of a role ({', '.join(ROLES)}), not {shown:.60}"
         )
     return {**values, **ROLES[call.body]}

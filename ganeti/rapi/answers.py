@@ -64,12 +64,12 @@ class Columns:
         return found
 
 
-def listed(items: Sequence[bytes]) -> bytes:
+def format_list(items: Sequence[bytes]) -> bytes:
     """JSON text of a list of values in JSON."""
     return b"[" + b",".join(items) + b"]"
 
 
-def with_key(name: str, of: str) -> Change:
+def repeat_under(name: str, of: str) -> Change:
     """A change that repeats a value inside an object under a second name."""
 
     # Most objects have the same values.

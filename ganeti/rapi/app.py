@@ -19,10 +19,10 @@ from ganeti.base import jsonio
 from ganeti.luxi.client import Client
 from ganeti.rapi import conditional, failures
 from ganeti.rapi import routes as table
-from ganeti.rapi.identity import Identity, wanted
+from ganeti.rapi.identity import Identity, list_permissions
 from ganeti.rapi.route import NUMBERS, Call, Route
-from ganeti.rapi.scope import limited
-from ganeti.rapi.writes import unknown_argument
+from ganeti.rapi.scope import limit_client
+from ganeti.rapi.writes import describe_unknown_argument
 
 #: Returns the identity of an Authorization header (or None) and an address, or raises the error.
 Authenticate = Callable[[str | None, str], Identity]
@@ -57,11 +57,13 @@ class _Resource:
         allowed = ", ".join(sorted(methods))
         for method in _METHODS:
             route = methods.get(method)
-            responder = _unsupported(method, allowed) if route is None else api.responder(route)
+            responder = (
+                _make_unsupported(method, allowed) if route is None else api.responder(route)
+            )
             setattr(self, f"on_{method.lower()}", responder)
 
 
-def _unsupported(method: str, allowed: str) -> Callable[..., None]:
+def _make_unsupported(method: str, allowed: str) -> Callable[..., None]:
     def respond(_req: falcon.Request, _resp: falcon.Response, **_path: str) -> None:
         raise failures.Refused(
             501, f"{method} is not supported here; {allowed} is", {"Allow": allowed}
@@ -97,11 +99,11 @@ class _Api:
             match = req.get_header("If-Match")
             if match is not None and not route.reads:
                 conditional.check_match(call, reader, match)
-            answer = conditional.encoded(route.handler(call))
+            answer = conditional.encode(route.handler(call))
             if route.reads and not route.waits:
                 tag = conditional.etag(answer.data, answer.version)
                 resp.set_header("ETag", tag)
-                if conditional.unchanged(tag, req.get_header("If-None-Match")):
+                if conditional.is_unchanged(tag, req.get_header("If-None-Match")):
                     resp.status = falcon.HTTP_304
                     return
             resp.data = answer.data
@@ -112,14 +114,14 @@ class _Api:
         address = str(req.env.get("REMOTE_ADDR", ""))
         identity = self._authenticate(req.get_header("Authorization"), address)
         req.env["REMOTE_USER"] = identity.name
-        identity.require(wanted(route.method, route.path, route.access))
+        identity.require(list_permissions(route.method, route.path, route.access))
         call = Call(
             route=route,
             path=path,
             query=_arguments(route, req.query_string),
             body=_body(route, req),
             identity=identity,
-            luxi=limited(self._luxi(), identity),
+            luxi=limit_client(self._luxi(), identity),
             key=_key(req.get_header("Idempotency-Key")),
             environ=req.env,
         )
@@ -139,17 +141,17 @@ def _arguments(route: Route, text: str) -> dict[str, Any]:
             found[name] = known[name].read(values)
         elif not route.reads:
             # A misspelt dry-run must not become the real thing.
-            raise failures.bad_request(unknown_argument(name, route.query))
+            raise failures.make_bad_request(describe_unknown_argument(name, route.query))
     for arg in route.query:
         if arg.required and not found.get(arg.name):
-            raise failures.bad_request(f"Query argument '{arg.name}' is missing: {arg.doc}")
+            raise failures.make_bad_request(f"Query argument '{arg.name}' is missing: {arg.doc}")
     return found
 
 
 def _refuse_unusable(what: str, text: str) -> None:
     problem = jsonio.explain_refusal(text)
     if problem is not None:
-        raise failures.bad_request(f"{what} cannot be read: {problem}")
+        raise failures.make_bad_request(f"{what} cannot be read: {problem}")
 
 
 def _body(route: Route, req: falcon.Request) -> Any:
@@ -157,7 +159,7 @@ def _body(route: Route, req: falcon.Request) -> Any:
     data: bytes = req.env[_BODY]
     if not data.strip() or route.body is None:
         if route.body_required:
-            raise failures.bad_request("This request needs a body with a JSON value")
+            raise failures.make_bad_request("This request needs a body with a JSON value")
         return None
     kind = (req.content_type or "").partition(";")[0].strip().lower()
     if kind != "application/json":
@@ -167,25 +169,25 @@ def _body(route: Route, req: falcon.Request) -> Any:
     try:
         return jsonio.read_request(data)
     except errors.ParseError as err:
-        raise failures.bad_request(f"The body cannot be read: {errors.text(err)}") from err
+        raise failures.make_bad_request(f"The body cannot be read: {errors.text(err)}") from err
 
 
 def _key(text: str | None) -> str | None:
     if text is not None and not _KEY.fullmatch(text):
-        raise failures.bad_request(
+        raise failures.make_bad_request(
             "Idempotency-Key must have 1 to 128 visible ASCII characters and no spaces"
         )
     return text
 
 
-def _failed(
+def _answer_failure(
     _req: falcon.Request, resp: falcon.Response, err: BaseException, _params: object
 ) -> None:
     status = failures.status_of(err)
     _refuse(resp, status, failures.text_of(err), failures.headers_of(err, status))
 
 
-def _refused(
+def _answer_refusal(
     _req: falcon.Request, resp: falcon.Response, err: falcon.HTTPError, _params: object
 ) -> None:
     text = "There is no such path" if err.status_code == 404 else err.description or err.title
@@ -228,14 +230,14 @@ def make_app(
     routes: tuple[Route, ...] = table.ROUTES,
 ) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
     """The application. ``luxi`` returns the LUXI client of the calling thread."""
-    methods = table.by_path(routes)
+    methods = table.group_by_path(routes)
     api = _Api(luxi, authenticate, guard, methods)
     app = falcon.App(media_type="application/json", middleware=[_Every()])
     app.req_options.strip_url_path_trailing_slash = True
     app.router_options.converters["segment"] = _Segment
     app.router_options.converters["digits"] = _Digits
-    app.add_error_handler(Exception, _failed)
-    app.add_error_handler(falcon.HTTPError, _refused)
+    app.add_error_handler(Exception, _answer_failure)
+    app.add_error_handler(falcon.HTTPError, _answer_refusal)
     for shape, found in methods.items():
         app.add_route(_template(shape, next(iter(found.values()))), _Resource(api, found))
 

@@ -62,7 +62,7 @@ class Authenticator:
             InotifyError: the directory cannot be watched.
         """
         files.ensure_dir(self._directory)
-        self._watcher = inotify.DirectoryWatcher(self._directory, self._changed)
+        self._watcher = inotify.DirectoryWatcher(self._directory, self._reload_changed)
         self.reload()
         self._watcher.start()
 
@@ -76,7 +76,7 @@ class Authenticator:
         self._load_users()
         self._load_tokens()
 
-    def _changed(self, name: str) -> None:
+    def _reload_changed(self, name: str) -> None:
         if name in ("users", inotify.ANY_NAME):
             self._load_users()
         if name in ("tokens", inotify.ANY_NAME):
@@ -127,17 +127,17 @@ class Authenticator:
             raise errors.AuthenticationError("A user name and a password, or a token, is needed")
         scheme, _, value = header.strip().partition(" ")
         if scheme.lower() == "bearer":
-            return self._by_token(value.strip(), address)
+            return self._identify_by_token(value.strip(), address)
         if scheme.lower() == "basic":
             name, password = _basic(value.strip())
             text = password.decode("utf-8", "replace")
             if tokens.looks_like_token(text):
-                return self._by_token(text, address)
-            return self._by_password(name, password, address)
+                return self._identify_by_token(text, address)
+            return self._identify_by_password(name, password, address)
         raise errors.AuthenticationError("Only Basic and Bearer authentication is known")
 
-    def _wrong(self, what: str, address: str, name: str = "") -> errors.AuthenticationError:
-        count = self._throttle.failed(address, name)
+    def _make_error(self, what: str, address: str, name: str = "") -> errors.AuthenticationError:
+        count = self._throttle.note_failure(address, name)
         log.warning("wrong %s from %s, number %d", what, address, count)
         return errors.AuthenticationError("User name, password or token is wrong")
 
@@ -150,16 +150,16 @@ class Authenticator:
                 int(wait) + 1,
             )
 
-    def _by_token(self, text: str, address: str) -> Identity:
+    def _identify_by_token(self, text: str, address: str) -> Identity:
         # Nobody guesses a token, and comparing one costs nothing: it is looked at in any case.
         found = self._tokens.check(text, self._clock.now())
         if found is None:
             self._refuse_early(address)
-            raise self._wrong("token", address)
+            raise self._make_error("token", address)
         return found
 
-    def _by_password(self, name: str, password: bytes, address: str) -> Identity:
-        found = self._proved(name, password, address)
+    def _identify_by_password(self, name: str, password: bytes, address: str) -> Identity:
+        found = self._find_proved(name, password, address)
         if found is not None:
             return found
         with self._throttle.turn(address):
@@ -175,10 +175,10 @@ class Authenticator:
             finally:
                 self._places.release()
             if found is None:
-                raise self._wrong(f"password of {name!r:.60}", address, name)
+                raise self._make_error(f"password of {name!r:.60}", address, name)
             return found
 
-    def _proved(self, name: str, password: bytes, address: str) -> Identity | None:
+    def _find_proved(self, name: str, password: bytes, address: str) -> Identity | None:
         """The user by a password that was right before, also while others here have to wait.
 
         Raises:

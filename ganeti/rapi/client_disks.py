@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ganeti.rapi.client_objects import Names, ObjectsClient, Reason, dry, given
+from ganeti.rapi.client_objects import Names, ObjectsClient, Reason, drop_none, dry
 
 
 class DisksClient(ObjectsClient):
@@ -30,7 +30,7 @@ class DisksClient(ObjectsClient):
         **kwargs: object,
     ) -> int:
         """Make a disk of ``size`` MiB without an instance; more keys of it as keywords."""
-        body = given(
+        body = drop_none(
             disk_template=disk_template,
             disk={"size": size, **kwargs},
             nodes=[nodes] if isinstance(nodes, str) else nodes,
@@ -67,12 +67,12 @@ class DisksClient(ObjectsClient):
         reason: Reason = None,
     ) -> int:
         """Attach a detached disk to an instance."""
-        body = given(instance_name=instance, index=index, hotplug=hotplug)
+        body = drop_none(instance_name=instance, index=index, hotplug=hotplug)
         return int(self._change("PUT", f"/disks/{disk}/attach", [], reason, body))
 
     def DetachDisk(self, disk: str, hotplug: bool | None = None, reason: Reason = None) -> int:
         """Take a disk from its instance; its data stays."""
-        body = given(hotplug=hotplug)
+        body = drop_none(hotplug=hotplug)
         return int(self._change("PUT", f"/disks/{disk}/detach", [], reason, body))
 
     def GetDiskTags(self, disk: str) -> list[str]:

@@ -11,8 +11,8 @@ from ganeti.rapi.client_objects import (
     Names,
     ObjectsClient,
     Reason,
+    drop_none,
     dry,
-    given,
 )
 
 REPLACE_DISK_PRI: Final = "replace_on_primary"
@@ -122,7 +122,7 @@ class InstancesClient(ObjectsClient):
         iallocator: str | None = None,
     ) -> int:
         """Recreate lost disks of an instance, empty."""
-        body = given(disks=disks, nodes=nodes, iallocator=iallocator)
+        body = drop_none(disks=disks, nodes=nodes, iallocator=iallocator)
         return int(self._change("POST", f"/instances/{instance}/recreate-disks", [], reason, body))
 
     def GrowInstanceDisk(
@@ -134,7 +134,7 @@ class InstancesClient(ObjectsClient):
         reason: Reason = None,
     ) -> int:
         """Grow a disk by an amount (MiB, or text with a unit)."""
-        body = given(amount=amount, wait_for_sync=wait_for_sync)
+        body = drop_none(amount=amount, wait_for_sync=wait_for_sync)
         path = f"/instances/{instance}/disk/{disk}/grow"
         return int(self._change("POST", path, [], reason, body))
 
@@ -201,7 +201,7 @@ class InstancesClient(ObjectsClient):
         reason: Reason = None,
     ) -> int:
         """Reinstall an instance; everything on its first disk is lost."""
-        body = given(start=not no_startup, os=os, osparams=osparams)
+        body = drop_none(start=not no_startup, os=os, osparams=osparams)
         return int(self._change("POST", f"/instances/{instance}/reinstall", [], reason, body))
 
     def ReplaceInstanceDisks(
@@ -215,7 +215,7 @@ class InstancesClient(ObjectsClient):
         early_release: bool | None = None,
     ) -> int:
         """Replace disks of a mirrored instance."""
-        body = given(
+        body = drop_none(
             mode=mode,
             disks=None if disks is None else [int(disk) for disk in disks],
             remote_node=remote_node,
@@ -245,7 +245,7 @@ class InstancesClient(ObjectsClient):
         reason: Reason = None,
     ) -> int:
         """Export an instance to a node, or to another cluster."""
-        body = given(
+        body = drop_none(
             destination=destination,
             mode=mode,
             shutdown=shutdown,
@@ -268,7 +268,7 @@ class InstancesClient(ObjectsClient):
         reason: Reason = None,
     ) -> int:
         """Move an instance to another node while it runs."""
-        body = given(mode=mode, cleanup=cleanup, target_node=target_node)
+        body = drop_none(mode=mode, cleanup=cleanup, target_node=target_node)
         return int(self._change("PUT", f"/instances/{instance}/migrate", [], reason, body))
 
     def FailoverInstance(
@@ -280,7 +280,7 @@ class InstancesClient(ObjectsClient):
         reason: Reason = None,
     ) -> int:
         """Stop an instance and start it on another node."""
-        body = given(
+        body = drop_none(
             iallocator=iallocator, ignore_consistency=ignore_consistency, target_node=target_node
         )
         return int(self._change("PUT", f"/instances/{instance}/failover", [], reason, body))
@@ -294,7 +294,7 @@ class InstancesClient(ObjectsClient):
         reason: Reason = None,
     ) -> int:
         """Rename an instance."""
-        body = given(new_name=new_name, ip_check=ip_check, name_check=name_check)
+        body = drop_none(new_name=new_name, ip_check=ip_check, name_check=name_check)
         return int(self._change("PUT", f"/instances/{instance}/rename", [], reason, body))
 
     def GetInstanceConsole(self, instance: str) -> dict[str, Any]:

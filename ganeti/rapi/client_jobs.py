@@ -137,7 +137,7 @@ class JobsClient(ObjectsClient):
             if after is not None:
                 headers["Last-Event-ID"] = after
             try:
-                for event in _parsed(self._link.lines(f"{ROOT}/events", query, headers, _SILENCE)):
+                for event in _parse(self._link.lines(f"{ROOT}/events", query, headers, _SILENCE)):
                     failed, after = False, event["id"]
                     yield event
             except GanetiApiError as err:
@@ -147,7 +147,7 @@ class JobsClient(ObjectsClient):
             failed = True
 
 
-def _parsed(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+def _parse(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
     """Events of the lines of a stream."""
     fields: dict[str, str] = {}
     for line in lines:

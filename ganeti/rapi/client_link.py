@@ -105,7 +105,7 @@ class Link:
         except CallError as err:
             raise _unreachable(err) from err
         if response.status != _OK:
-            raise _refused(response)
+            raise _make_error(response)
         if not response.body.strip():
             return None
         try:
@@ -122,7 +122,7 @@ class Link:
             for line in self._http.stream(call, silence):
                 yield line.decode("utf-8", "replace")
         except BadStatus as err:
-            raise _refused(err.response) from err
+            raise _make_error(err.response) from err
         except CallError as err:
             raise _unreachable(err) from err
 
@@ -174,7 +174,7 @@ def _unreachable(err: CallError) -> GanetiApiError:
     return GanetiApiError(errors.text(err))
 
 
-def _refused(response: Response) -> GanetiApiError:
+def _make_error(response: Response) -> GanetiApiError:
     try:
         value = jsonio.loads(response.body)
         text = str(value["message"])

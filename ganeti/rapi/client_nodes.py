@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti.rapi.client_link import GanetiApiError, Query
-from ganeti.rapi.client_objects import Names, ObjectsClient, Reason, dry, given
+from ganeti.rapi.client_objects import Names, ObjectsClient, Reason, drop_none, dry
 
 NODE_ROLE_DRAINED = "drained"
 NODE_ROLE_MASTER_CANDIDATE = "master-candidate"
@@ -46,7 +46,7 @@ class NodesClient(ObjectsClient):
             raise GanetiApiError("Only one of iallocator or remote_node can be used")
         if NODE_EVAC_RES1 not in self.GetFeatures():
             raise GanetiApiError("Server is version 2.4 or earlier, cannot evacuate a node")
-        body = given(
+        body = drop_none(
             mode=mode or NODE_EVAC_ALL,
             iallocator=iallocator,
             remote_node=remote_node,
@@ -64,7 +64,7 @@ class NodesClient(ObjectsClient):
         reason: Reason = None,
     ) -> int:
         """Migrate the primary instances of a node."""
-        body = given(mode=mode, iallocator=iallocator, target_node=target_node)
+        body = drop_none(mode=mode, iallocator=iallocator, target_node=target_node)
         return int(self._change("POST", f"/nodes/{node}/migrate", dry(dry_run), reason, body))
 
     def GetNodeRole(self, node: str) -> str:

@@ -17,7 +17,7 @@ Reason = str | None
 Names = Sequence[str] | str
 
 
-def given(**values: object) -> dict[str, Any]:
+def drop_none(**values: object) -> dict[str, Any]:
     """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
@@ -97,7 +97,7 @@ class ObjectsClient:
 
     def Query(self, what: str, fields: Sequence[str], qfilter: object = None) -> dict[str, Any]:
         """Fields of objects of a kind that pass a filter: ``{"fields", "data"}``."""
-        body = given(fields=list(fields), qfilter=qfilter)
+        body = drop_none(fields=list(fields), qfilter=qfilter)
         return dict(self._link.request("PUT", f"{ROOT}/query/{what}", None, body))
 
     def QueryFields(self, what: str, fields: Sequence[str] | None = None) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class ObjectsClient:
         reason: Reason = None,
     ) -> int:
         """Add a network."""
-        body = given(
+        body = drop_none(
             network_name=network_name,
             network=network,
             gateway=gateway,
@@ -215,7 +215,7 @@ class ObjectsClient:
         reason: Reason = None,
     ) -> int:
         """Add a node group."""
-        body = given(name=name, alloc_policy=alloc_policy)
+        body = drop_none(name=name, alloc_policy=alloc_policy)
         return int(self._change("POST", "/groups", dry(dry_run), reason, body))
 
     def ModifyGroup(self, group: str, reason: Reason = None, **kwargs: object) -> int:

@@ -29,7 +29,7 @@ OS_FIELDS = (
 )
 
 
-def _nothing(_call: Call) -> None:
+def _read_nothing(_call: Call) -> None:
     return None
 
 
@@ -53,10 +53,10 @@ def _os(call: Call) -> list[Any]:
     if call.flag("bulk"):
         return rows
     usable = [row for row in rows if row["valid"] and not row["hidden"] and not row["blacklisted"]]
-    return [name for row in usable for name in _with_variants(row)]
+    return [name for row in usable for name in _expand_variants(row)]
 
 
-def _with_variants(row: dict[str, Any]) -> list[str]:
+def _expand_variants(row: dict[str, Any]) -> list[str]:
     variants = row["variants"] or []
     return [f"{row['name']}+{variant}" for variant in variants] or [row["name"]]
 
@@ -76,7 +76,7 @@ ROUTES = (
         "GET",
         "/",
         "Nothing; whether the server answers",
-        _nothing,
+        _read_nothing,
         access=ANYBODY,
         answer=schemas.NULL,
     ),
@@ -84,7 +84,7 @@ ROUTES = (
         "GET",
         "/2",
         "Nothing; whether version 2 is served",
-        _nothing,
+        _read_nothing,
         access=ANYBODY,
         answer=schemas.NULL,
     ),

@@ -26,7 +26,7 @@ def etag(data: bytes, version: str = "") -> str:
     return f'"{version}-{digest}"' if version else f'"{digest}"'
 
 
-def unchanged(tag: str, header: str | None) -> bool:
+def is_unchanged(tag: str, header: str | None) -> bool:
     """Whether ``If-None-Match`` names this ETag."""
     return header is not None and (header.strip() == "*" or tag in _tags(header))
 
@@ -91,10 +91,10 @@ def _current(call: Call, reader: Route) -> str | None:
         if failures.status_of(err) == 404:
             return None
         raise
-    return etag(encoded(answer).data).strip('"')
+    return etag(encode(answer).data).strip('"')
 
 
-def encoded(value: object) -> Ready:
+def encode(value: object) -> Ready:
     """An answer as JSON text that ends with a new line."""
     if isinstance(value, Ready):
         return Ready(value.data + b"\n", value.version)

@@ -161,7 +161,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     app = make_app(luxi=Clients(where.luxi_socket), authenticate=authenticator)
     server = HttpServer(
         (options.serving.address, options.serving.port),
-        _behind_proxy(access_log.logged(_with_room(app, room)), tls),
+        _trust_proxy(access_log.logged(_limit_room(app, room)), tls),
         tls,
         threads=options.serving.max_clients,
         max_body=MAX_BODY,
@@ -193,16 +193,16 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         room.start()
         stack.callback(room.stop)
         authenticator.on_change = room.events.hang_up
-        stack.enter_context(_watching(authenticator, tls, options, where))
+        stack.enter_context(_watch_files(authenticator, tls, options, where))
         log.info("Remote API of %s serves %s:%d", paths.hostname(), options.serving.address, port)
         daemon.tune_collector()
-        background.ready()
+        background.report_ready()
         with daemon.watchdog(lambda: tcp_daemon.ask_self(options.serving)):
             stop.wait()
         log.info("Remote API stops")
 
 
-def _with_room(app: App, room: WaitingRoom) -> App:
+def _limit_room(app: App, room: WaitingRoom) -> App:
     def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Any:
         environ[WAITING_ROOM] = room
         return app(environ, start)
@@ -210,7 +210,7 @@ def _with_room(app: App, room: WaitingRoom) -> App:
     return serve
 
 
-def _behind_proxy(app: App, tls: ReloadableContext | None) -> App:
+def _trust_proxy(app: App, tls: ReloadableContext | None) -> App:
     """Without TLS a proxy on this machine calls; it says for whom (``X-Forwarded-For``)."""
     if tls is not None:
         return app
@@ -235,7 +235,7 @@ def _reload(authenticator: Authenticator, tls: ReloadableContext | None) -> None
 
 
 @contextlib.contextmanager
-def _watching(
+def _watch_files(
     authenticator: Authenticator,
     tls: ReloadableContext | None,
     options: Options,
@@ -249,7 +249,7 @@ def _watching(
             if tls is not None and options.identity is not None:
                 cert = options.identity.cert_file or where.rapi_cert
                 _warn_of_end(cert)
-                watcher = inotify.DirectoryWatcher(cert.parent, _on_change(tls, cert))
+                watcher = inotify.DirectoryWatcher(cert.parent, _make_change_handler(tls, cert))
                 watcher.start()
                 stack.callback(watcher.stop)
         except errors.InotifyError as err:
@@ -265,8 +265,8 @@ def _warn_of_end(cert: Path) -> None:
         log.log(number, "the certificate %s is %s", cert, text)
 
 
-def _on_change(tls: ReloadableContext, cert: Path) -> Callable[[str], None]:
-    def changed(name: str) -> None:
+def _make_change_handler(tls: ReloadableContext, cert: Path) -> Callable[[str], None]:
+    def handle_change(name: str) -> None:
         if name not in (cert.name, inotify.ANY_NAME) or not cert.exists():
             return
         with contextlib.suppress(errors.X509CertError):  # logged there; the old one stays
@@ -274,7 +274,7 @@ def _on_change(tls: ReloadableContext, cert: Path) -> Callable[[str], None]:
                 log.info("certificate read again")
                 _warn_of_end(cert)
 
-    return changed
+    return handle_change
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class _Kept:
     objects: frozenset[str]
     frame: bytes
 
-    def wanted(self, wish: Wish) -> bool:
+    def is_wanted(self, wish: Wish) -> bool:
         return (not wish.kinds or self.kind in wish.kinds) and (
             not wish.objects or not wish.objects.isdisjoint(self.objects)
         )
@@ -90,11 +90,11 @@ class EventStream:
 
     def add(self, connection: Detached, wish: Wish) -> None:
         """Register a reader, which is served until it leaves. Thread-safe."""
-        self._loop.soon(lambda: self._add(connection, wish))
+        self._loop.call_soon(lambda: self._add(connection, wish))
 
     def hang_up(self) -> None:
         """Let all readers come again and say who they are; from any thread. They miss nothing."""
-        self._loop.soon(self._hang_up)
+        self._loop.call_soon(self._hang_up)
 
     def close(self) -> None:
         """Hang up on all readers, and ask for no more events."""
@@ -124,8 +124,8 @@ class EventStream:
             self._early.append((reader, wish))
         if not self._started:
             self._started = True
-            self._loop.later(self._heartbeat, self._beat)
-            self._next(None)
+            self._loop.call_later(self._heartbeat, self._beat)
+            self._ask_next(None)
 
     def _begin(self, reader: WaitingClient, wish: Wish) -> None:
         if reader.closed:
@@ -144,7 +144,9 @@ class EventStream:
         back = min(len(self._ring), self._last - number)
         start = len(self._ring) - back
         frames += [
-            self._ring[i].frame for i in range(start, len(self._ring)) if self._ring[i].wanted(wish)
+            self._ring[i].frame
+            for i in range(start, len(self._ring))
+            if self._ring[i].is_wanted(wish)
         ]
         self._readers[reader] = wish
         self._send(reader, b"".join(frames))
@@ -165,7 +167,7 @@ class EventStream:
         self._early = [item for item in self._early if item[0] is not reader]
 
     def _beat(self) -> None:
-        self._loop.later(self._heartbeat, self._beat)
+        self._loop.call_later(self._heartbeat, self._beat)
         oldest = SYSTEM.monotonic() - LONGEST
         for reader in [*self._readers]:
             if reader.since < oldest:
@@ -176,40 +178,42 @@ class EventStream:
 
     # the master
 
-    def _next(self, after: str | None) -> None:
+    def _ask_next(self, after: str | None) -> None:
         """Ask for what comes next; without waiting until there is nothing more."""
         wait = _WAIT if self._caught_up else 0
-        self._luxi.ask("WaitForEvents", [after, None, wait], self._got, self._failed)
+        self._luxi.ask(
+            "WaitForEvents", [after, None, wait], self._handle_answer, self._handle_failure
+        )
 
-    def _failed(self, err: errors.GanetiError) -> None:
+    def _handle_failure(self, err: errors.GanetiError) -> None:
         log.info("events: %s", errors.text(err))
         position = f"{self._run}-{self._last}" if self._run else None
-        self._loop.later(_PAUSE, lambda: self._next(position))
+        self._loop.call_later(_PAUSE, lambda: self._ask_next(position))
 
-    def _got(self, answer: dict[str, Any]) -> None:
+    def _handle_answer(self, answer: dict[str, Any]) -> None:
         run, _, number = answer["last"].rpartition("-")
         if not self._run:
             # Begin with all that the master still has.
             self._run, self._last = run, 0
-            self._next(f"{run}-0")
+            self._ask_next(f"{run}-0")
             return
         if run != self._run or (answer["lost"] and self._caught_up):
             self._ring.clear()
             self._run, self._last = run, int(number)
             for reader in [*self._readers]:
                 self._send(reader, self._frame("lost", {}, self._last))
-            self._next(answer["last"])
+            self._ask_next(answer["last"])
             return
         kept = [self._keep(event) for event in answer["events"]]
         for item in kept:
             self._ring.append(item, len(item.frame))
         self._last = int(number)
         for reader, wish in list(self._readers.items()):
-            self._send(reader, b"".join(item.frame for item in kept if item.wanted(wish)))
+            self._send(reader, b"".join(item.frame for item in kept if item.is_wanted(wish)))
         if not kept:
             # Nothing more was there when the wait began, or it ended without news.
             self._let_in()
-        self._next(answer["last"])
+        self._ask_next(answer["last"])
 
     def _let_in(self) -> None:
         self._caught_up = True

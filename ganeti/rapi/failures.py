@@ -29,12 +29,12 @@ class Refused(errors.GenericError):
         self.headers = headers or {}
 
 
-def bad_request(message: str) -> Refused:
+def make_bad_request(message: str) -> Refused:
     """400: the request cannot be understood; the text names what is wrong."""
     return Refused(HTTPStatus.BAD_REQUEST, message)
 
 
-def not_found(message: str) -> Refused:
+def make_not_found(message: str) -> Refused:
     """404: there is no such thing."""
     return Refused(HTTPStatus.NOT_FOUND, message)
 

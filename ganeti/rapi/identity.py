@@ -45,7 +45,7 @@ def permission_of(method: str, path: str) -> str:
     return _EXCEPTIONS.get((method, family)) or f"{family}.{_VERBS.get(method, method.lower())}"
 
 
-def wanted(method: str, path: str, access: Iterable[str]) -> frozenset[str]:
+def list_permissions(method: str, path: str, access: Iterable[str]) -> frozenset[str]:
     """What a route asks for: its access list and its single permission; nothing if that is empty.
 
     ``access`` is the list of the interface (``read``, ``write``), of which one suffices.
@@ -82,9 +82,9 @@ class Identity:
 
         Who may set them for every instance sees them.
         """
-        return self.limited or not self.may((WRITE, "instance.modify"))
+        return self.limited or not self.has_any((WRITE, "instance.modify"))
 
-    def may(self, wanted: Iterable[str]) -> bool:
+    def has_any(self, wanted: Iterable[str]) -> bool:
         """Whether one of the wanted permissions is held; none wanted lets everybody in.
 
         ``write`` implies ``read``.
@@ -106,7 +106,7 @@ class Identity:
             AccessError: that one is known but may not do this.
         """
         wanted = frozenset(wanted)
-        if self.may(wanted):
+        if self.has_any(wanted):
             return
         if self.anonymous:
             raise errors.AuthenticationError("This resource needs a user name and a password")

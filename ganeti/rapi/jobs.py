@@ -24,7 +24,7 @@ def _list(call: Call) -> Any:
     return [{"id": number, "uri": f"/2/jobs/{number}"} for number in ids]
 
 
-def _one(call: Call) -> Ready:
+def _read_one(call: Call) -> Ready:
     """A job that does not exist has nulls besides its id, as clients know it."""
     number = int(call.path["job_id"])
     return Ready(Columns(FIELDS).objects(call.luxi.fetch("QueryJobs", [number], list(FIELDS)))[0])
@@ -48,7 +48,7 @@ ROUTES = (
         "GET",
         "/2/jobs/{job_id}",
         "Show one job",
-        _one,
+        _read_one,
         access=ANYBODY,
         answer=schemas.record(FIELDS),
     ),

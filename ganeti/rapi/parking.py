@@ -47,12 +47,12 @@ class Timer:
 
 
 class Loop:
-    """The thread. All methods but ``start``, ``stop`` and ``soon`` are for itself only."""
+    """The thread. All methods but ``start``, ``stop`` and ``call_soon`` are for itself only."""
 
     def __init__(self, name: str = "parking") -> None:
         self._selector = selectors.DefaultSelector()
         self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._selector.register(self._reader, selectors.EVENT_READ, self._awake)
+        self._selector.register(self._reader, selectors.EVENT_READ, self._run_actions)
         self._actions: deque[Action] = deque()
         self._timers: list[tuple[float, int, Timer]] = []
         self._seq = count()
@@ -64,7 +64,7 @@ class Loop:
 
     def stop(self) -> None:
         """End the thread after what was asked for before."""
-        self.soon(self._stop)
+        self.call_soon(self._stop)
         self._thread.join()
         self._selector.close()
         os.close(self._reader)
@@ -73,13 +73,13 @@ class Loop:
     def _stop(self) -> None:
         self._stopping = True
 
-    def soon(self, action: Action) -> None:
+    def call_soon(self, action: Action) -> None:
         """Do something in the thread; from any thread."""
         self._actions.append(action)
         with contextlib.suppress(BlockingIOError):
             os.write(self._writer, b"x")
 
-    def later(self, seconds: float, action: Action) -> Timer:
+    def call_later(self, seconds: float, action: Action) -> Timer:
         timer = Timer(action)
         heapq.heappush(self._timers, (SYSTEM.monotonic() + seconds, next(self._seq), timer))
         return timer
@@ -118,7 +118,7 @@ class Loop:
             heapq.heappop(self._timers)
         return max(0.0, self._timers[0][0] - SYSTEM.monotonic()) if self._timers else None
 
-    def _awake(self) -> None:
+    def _run_actions(self) -> None:
         with contextlib.suppress(BlockingIOError):
             while os.read(self._reader, 4096):
                 pass
@@ -194,7 +194,7 @@ class WaitingClient:
         self.sent = 0
         self.since = SYSTEM.monotonic()
         self.closed = False
-        loop.watch(connection, self._ready)
+        loop.watch(connection, self._continue)
 
     @property
     def waiting(self) -> int:
@@ -209,7 +209,7 @@ class WaitingClient:
         self._last = last
         self._flush()
 
-    def _ready(self) -> None:
+    def _continue(self) -> None:
         if not self._connection.is_alive():
             self._leave()
         elif self._out:
@@ -232,7 +232,7 @@ class WaitingClient:
             self._connection.give_back()
             self._gone()
             return
-        self._loop.watch(self._connection, self._ready, write=bool(self._out))
+        self._loop.watch(self._connection, self._continue, write=bool(self._out))
 
     def _leave(self) -> None:
         if not self.closed:

@@ -31,7 +31,7 @@ def _tags(kind: str, call: Call) -> list[str]:
 def _role(call: Call) -> str:
     rows = call.luxi.query_nodes([call.name()], ["role"])
     if not rows:
-        raise failures.not_found(f"There is no {NODES.noun} '{call.name()}'")
+        raise failures.make_not_found(f"There is no {NODES.noun} '{call.name()}'")
     return _ROLE_OF[rows[0][0]]
 
 

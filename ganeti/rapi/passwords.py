@@ -75,11 +75,11 @@ def cost_of(stored: str) -> int:
 def waste(cost: int, given: bytes) -> None:
     """Spend the time of one bcrypt comparison, so that timing does not reveal which users exist."""
     if cost:
-        _bcrypt_matches(given[:LONGEST], _nobody(cost))
+        _bcrypt_matches(given[:LONGEST], _hash_nobody(cost))
 
 
 @lru_cache(maxsize=4)
-def _nobody(cost: int) -> str:
+def _hash_nobody(cost: int) -> str:
     return bcrypt.hashpw(b"nobody", bcrypt.gensalt(cost)).decode("ascii")
 
 

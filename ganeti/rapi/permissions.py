@@ -46,7 +46,7 @@ def parse(words: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def unknown(permissions: Iterable[str], known: Iterable[str]) -> list[str]:
+def find_unknown(permissions: Iterable[str], known: Iterable[str]) -> list[str]:
     """Single permissions and families that no route asks for; most likely misspelt."""
     names = set(known)
     names |= {f"{name.partition('.')[0]}.*" for name in names}

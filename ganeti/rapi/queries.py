@@ -19,7 +19,7 @@ _NEEDED = Arg("fields", ArgKind.LIST, "Fields to return, with commas between the
 def _resource(call: Call) -> str:
     name = call.path["resource"]
     if name not in RESOURCES:
-        raise failures.not_found(
+        raise failures.make_not_found(
             f"'{name[:60]}' cannot be queried; choose from {', '.join(RESOURCES)}"
         )
     return name
@@ -32,15 +32,15 @@ def _get(call: Call) -> Ready:
 def _put(call: Call) -> Ready:
     what, body = _resource(call), {} if call.body is None else call.body
     if not isinstance(body, dict):
-        raise failures.bad_request("The body must be a JSON object")
+        raise failures.make_bad_request("The body must be a JSON object")
     for name in body:
         if name not in ("fields", "qfilter", "filter"):
-            raise failures.bad_request(f"unknown parameter '{name[:60]}'")
+            raise failures.make_bad_request(f"unknown parameter '{name[:60]}'")
     if "qfilter" in body and body.get("filter", body["qfilter"]) != body["qfilter"]:
-        raise failures.bad_request("'filter' and 'qfilter' differ; name one of them")
+        raise failures.make_bad_request("'filter' and 'qfilter' differ; name one of them")
     fields = body.get("fields", call.query.get("fields"))
     if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
-        raise failures.bad_request("'fields' must be given as a list of names")
+        raise failures.make_bad_request("'fields' must be given as a list of names")
     return Ready(call.luxi.fetch("Query", what, fields, body.get("qfilter", body.get("filter"))))
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from ganeti.base import jsonio
 from ganeti.rapi import failures, schemas
-from ganeti.rapi.answers import Change, Columns, listed, with_key
+from ganeti.rapi.answers import Change, Columns, format_list, repeat_under
 from ganeti.rapi.route import ANYBODY, BULK, LOCK, Call, Ready, Route
 
 
@@ -47,18 +47,20 @@ class Collection:
         """Names and paths, or with ``bulk=1`` all fields of everything."""
         if call.flag("bulk"):
             columns = Columns(self.fields, changes=self.changes)
-            having = self.for_htools if _from_htools(call) else ""
-            return Ready(listed(columns.objects(self.rows(call, None, self.fields), having=having)))
+            having = self.for_htools if _is_from_htools(call) else ""
+            return Ready(
+                format_list(columns.objects(self.rows(call, None, self.fields), having=having))
+            )
         names = [row[0] for row in jsonio.loads(self.rows(call, None, [self.identifier]))]
         return [{self.key: name, "uri": f"{self.path}/{name}"} for name in sorted(names)]
 
-    def one(self, call: Call) -> Ready:
+    def read_one(self, call: Call) -> Ready:
         """All fields of one object, 404 when there is none."""
         columns = Columns(self.fields, changes=self.changes, aliases=self.aliases)
         data = self.rows(call, [call.name()], self.fields)
         found = columns.objects(data)
         if not found:
-            raise failures.not_found(f"There is no {self.noun} '{call.name()}'")
+            raise failures.make_not_found(f"There is no {self.noun} '{call.name()}'")
         return Ready(found[0], self._version(data) if self._versioned else "")
 
     @property
@@ -86,13 +88,13 @@ class Collection:
         return [
             Route("GET", self.path, f"List {self.noun}s", self.list_all,
                   access=ANYBODY, query=(BULK, *lock), answer=schemas.listing(names, item)),
-            Route("GET", f"{self.path}/{{{self.variable}}}", f"Show one {self.noun}", self.one,
+            Route("GET", f"{self.path}/{{{self.variable}}}", f"Show one {self.noun}", self.read_one,
                   access=ANYBODY, query=lock, answer=single, statuses=(404,),
                   version=self.current_version if self._versioned else None),
         ]  # fmt: skip
 
 
-def _from_htools(call: Call) -> bool:
+def _is_from_htools(call: Call) -> bool:
     """Whether a request looks like that of htools: libcurl, with no name of its own."""
     given = call.environ
     return (
@@ -113,7 +115,7 @@ INSTANCES = Collection(
         "mtime", "uuid", "serial_no", "tags",
     ),
     variable="instance_name",
-    changes={"beparams": with_key("memory", "maxmem")},
+    changes={"beparams": repeat_under("memory", "maxmem")},
     for_htools="pnode",
 )  # fmt: skip
 NODES = Collection(

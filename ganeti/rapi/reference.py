@@ -131,7 +131,7 @@ def _body(route: Route, schema: Mapping[str, Any]) -> Iterator[str]:
     for name, part in own.items():
         kind = types.get(name) or _plain_type(part)
         must = ", required" if name in schema.get("required", ()) else ""
-        text = part.get("description") or _described(route, name)
+        text = part.get("description") or _find_description(route, name)
         yield f"- body `{name}` ({kind}{must}){': ' if text else ''}{text}"
 
 
@@ -147,7 +147,7 @@ def _types(route: Route) -> dict[str, str]:
     return {outer.get(p.name, p.name): p.type for p in describe.parameters(route.opcode)}
 
 
-def _described(route: Route, name: str) -> str:
+def _find_description(route: Route, name: str) -> str:
     if route.opcode is None:
         return ""
     outer = openapi.names_in_body(route)

@@ -19,9 +19,9 @@ def _wishes(call: Call) -> dict[str, Any]:
     """``os``, ``start`` and ``osparams``, from the body or, of old clients, from the query."""
     legacy = [arg.name for arg in _LEGACY if arg.name in call.query]
     if call.body is not None and not isinstance(call.body, dict):
-        raise failures.bad_request("The body must be a JSON object")
+        raise failures.make_bad_request("The body must be a JSON object")
     if legacy and call.body:
-        raise failures.bad_request(
+        raise failures.make_bad_request(
             f"'{legacy[0]}' is given in the query string: then there must be no body"
         )
     if legacy:
@@ -29,7 +29,7 @@ def _wishes(call: Call) -> dict[str, Any]:
     known = schemas.REINSTALL_BODY["properties"]
     for name in call.body or {}:
         if name not in known:
-            raise failures.bad_request(f"unknown parameter '{name[:60]}'")
+            raise failures.make_bad_request(f"unknown parameter '{name[:60]}'")
     return dict(call.body or {})
 
 
@@ -37,7 +37,7 @@ def _reinstall(call: Call) -> int:
     wishes, target = _wishes(call), {"instance_name": call.path["instance_name"]}
     start = wishes.get("start", True)
     if not isinstance(start, bool):
-        raise failures.bad_request("parameter start: expected true or false")
+        raise failures.make_bad_request("parameter start: expected true or false")
     given = {"os_type": wishes.get("os"), "osparams": wishes.get("osparams")}
     install = {name: value for name, value in given.items() if value is not None}
     ops: list[dict[str, Any]] = [

@@ -53,13 +53,13 @@ class Arg:
             try:
                 return bool(int(text))
             except ValueError:
-                raise failures.bad_request(
+                raise failures.make_bad_request(
                     f"Query argument '{self.name}' must be 0 or 1, not '{text[:60]}'"
                 ) from None
         if self.kind is ArgKind.LIST:
             return [part.strip() for part in text.split(",") if part.strip()]
         if self.choices and text not in self.choices:
-            raise failures.bad_request(
+            raise failures.make_bad_request(
                 f"Query argument '{self.name}' must be one of {', '.join(self.choices)},"
                 f" not '{text[:60]}'"
             )

@@ -60,7 +60,7 @@ def shape(path: str) -> str:
     )
 
 
-def by_path(routes: tuple[Route, ...] = ROUTES) -> dict[str, Mapping[str, Route]]:
+def group_by_path(routes: tuple[Route, ...] = ROUTES) -> dict[str, Mapping[str, Route]]:
     """Routes by the shape of their path and by method."""
     found: dict[str, dict[str, Route]] = {}
     for route in routes:

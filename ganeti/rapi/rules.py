@@ -19,16 +19,16 @@ def _replace(call: Call) -> str:
     """The new rule's uuid."""
     body = {} if call.body is None else call.body
     if not isinstance(body, dict):
-        raise failures.bad_request("The body must be a JSON object")
+        raise failures.make_bad_request("The body must be a JSON object")
     for name in body:
         if name not in _DEFAULTS:
-            raise failures.bad_request(f"unknown parameter '{name[:60]}'")
+            raise failures.make_bad_request(f"unknown parameter '{name[:60]}'")
     values = {**_DEFAULTS, **body}
     for name in ("predicates", "reason"):
         if not isinstance(values[name], list):
-            raise failures.bad_request(f"parameter {name}: expected a list")
+            raise failures.make_bad_request(f"parameter {name}: expected a list")
     if isinstance(values["priority"], bool) or not isinstance(values["priority"], int):
-        raise failures.bad_request("parameter priority: expected an integer")
+        raise failures.make_bad_request("parameter priority: expected an integer")
     source = f"gnt:library:rlib2:{handler_name(call.route.path)}"
     trail = [*values["reason"], [source, call.identity.name, nanoseconds(SYSTEM.now())]]
     rule = (values["priority"], values["predicates"], values["action"], trail)

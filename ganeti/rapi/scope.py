@@ -25,7 +25,7 @@ _OPEN = frozenset({"QueryClusterInfo", "QueryFields"})
 _SOURCE = "gnt:library:rlib2:"
 
 
-def limited(client: Client, identity: Identity) -> Client:
+def limit_client(client: Client, identity: Identity) -> Client:
     """The client as this identity may use it."""
     if identity.redacted:
         client = RedactedClient(client)
@@ -130,25 +130,25 @@ class LimitedClient(Client):
     # queries: bound arguments in, narrowed ones out, None for an empty answer
 
     @staticmethod
-    def _named(bound: dict[str, Any], known: set[str]) -> dict[str, Any] | None:
+    def _limit_names(bound: dict[str, Any], known: set[str]) -> dict[str, Any] | None:
         asked = bound["names"]
         names = sorted(known) if not asked else [name for name in asked if name in known]
         return {**bound, "names": names} if names else None
 
     def _QueryInstances(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
-        return self._named(bound, self._only_names(self._instances()))
+        return self._limit_names(bound, self._drop_uuids(self._instances()))
 
     def _QueryNodes(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
-        return self._named(bound, self._only_names(self._nodes()))
+        return self._limit_names(bound, self._drop_uuids(self._nodes()))
 
     def _QueryDisks(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
-        return self._named(bound, self._disks())
+        return self._limit_names(bound, self._disks())
 
     def _QueryGroups(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
-        return self._named(bound, self._groups())
+        return self._limit_names(bound, self._groups())
 
     @staticmethod
-    def _only_names(known: set[str]) -> set[str]:
+    def _drop_uuids(known: set[str]) -> set[str]:
         # Names have a dot or are not a UUID; asking for both would give an object twice.
         return {name for name in known if not _is_uuid(name)}
 
@@ -162,7 +162,7 @@ class LimitedClient(Client):
 
     def _QueryTags(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         kind = bound["kind"]
-        if kind != "cluster" and bound["name"] not in self._of_kind(kind):
+        if kind != "cluster" and bound["name"] not in self._find_names(kind):
             raise self._refusal(f"anything with {kind} '{bound['name']}'")
         return bound
 
@@ -172,14 +172,14 @@ class LimitedClient(Client):
             return bound
         if what not in ("instance", "node", "group", "disk"):
             raise self._refusal(f"queries of kind {what}")
-        known, field = self._only_names(self._of_kind(what)), "name"
+        known, field = self._drop_uuids(self._find_names(what)), "name"
         if what == "disk":
             known, field = self._disks(), "uuid"
         mine = ["|", *(["==", field, name] for name in sorted(known))] if known else _NOTHING
         asked = bound["qfilter"]
         return {**bound, "qfilter": mine if asked is None else ["&", mine, asked]}
 
-    def _of_kind(self, kind: str) -> set[str]:
+    def _find_names(self, kind: str) -> set[str]:
         finders = {
             "instance": self._instances,
             "node": self._nodes,

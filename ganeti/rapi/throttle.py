@@ -98,7 +98,7 @@ class Throttle:
         with self._mutex:
             self._count(self._entry(address), name).note(self._clock.monotonic())
 
-    def failed(self, address: str, name: str = "") -> int:
+    def note_failure(self, address: str, name: str = "") -> int:
         """A wrong password came; how many of the name that makes."""
         now = self._clock.monotonic()
         with self._mutex:

@@ -155,7 +155,7 @@ def add(
     granted = sorted(permissions.parse(held))
     if quota is not None and group is None and tag is None:
         raise errors.ParseError("A quota needs a node group or a tag whose instances it counts")
-    with users.locked(path):
+    with users.lock_file(path):
         known = list(read(path))
         if any(token.name == name and not token.expired(now) for token in known):
             raise errors.ParseError(
@@ -181,7 +181,7 @@ def add(
 def revoke(path: Path, names: Iterable[str]) -> list[str]:
     """Take tokens out by name or id; the words that name none."""
     wanted = set(names)
-    with users.locked(path):
+    with users.lock_file(path):
         known = list(read(path))
         kept = [token for token in known if not {token.name, token.id} & wanted]
         if len(kept) < len(known):

@@ -136,7 +136,7 @@ def edit(path: Path, name: str, line: str | None) -> bool:
     Returns whether the user was there. The file keeps owner and mode; a new one gets 0640 and the
     owner of its directory.
     """
-    with locked(path):
+    with lock_file(path):
         old = files.read_text(path).splitlines() if path.exists() else []
         kept = [text for text in old if text.startswith("#") or text.split(None, 1)[:1] != [name]]
         new = [*kept, line] if line else kept
@@ -144,7 +144,7 @@ def edit(path: Path, name: str, line: str | None) -> bool:
     return len(kept) < len(old)
 
 
-def locked(path: Path) -> AbstractContextManager[None]:
+def lock_file(path: Path) -> AbstractContextManager[None]:
     """Keep others from changing a file meanwhile; makes its directory."""
     files.ensure_dir(path.parent)
     return files.FileLock(path.with_name(f".{path.name}.lock")).hold()

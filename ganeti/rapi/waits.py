@@ -54,7 +54,7 @@ class WaitingRoom:
 
     def stop(self) -> None:
         """Hang up on all who wait, end the thread."""
-        self._loop.soon(self._close)
+        self._loop.call_soon(self._close)
         self._loop.stop()
 
     def _close(self) -> None:
@@ -64,7 +64,7 @@ class WaitingRoom:
 
     def wait_for_job(self, connection: Detached, question: Question) -> None:
         """Answer a client when a job has news, or in time; from any thread."""
-        self._loop.soon(lambda: self._add(connection, question))
+        self._loop.call_soon(lambda: self._add(connection, question))
 
     def _add(self, connection: Detached, question: Question) -> None:
         wait = _JobWait(self._loop, self._path, connection, question, self._waits.discard)
@@ -125,12 +125,14 @@ class _JobWait:
             math.ceil(left),
             self._question.redacted,
         ]
-        self._luxi.ask("WaitForJobChange", args, self._whole if whole else self._change, self._fail)
+        self._luxi.ask(
+            "WaitForJobChange", args, self._finish_or_ask if whole else self._change, self._fail
+        )
 
     def _change(self, found: Sequence[object]) -> None:
         self._reply({"job_info": found[0], "log_entries": found[1]})
 
-    def _whole(self, found: list[Any]) -> None:
+    def _finish_or_ask(self, found: list[Any]) -> None:
         if found[0][0] in JOBS_FINALIZED or SYSTEM.monotonic() >= self._until:
             args = [[self._question.job_id], list(_JOB), self._question.redacted]
             self._luxi.ask("QueryJobs", args, self._show, self._fail)
@@ -169,7 +171,7 @@ def _wait(call: Call) -> None:
     cap = END_CAP if body is None else CHANGE_CAP
     question = Question(int(call.path["job_id"]), _seconds(call, cap))
     if body is not None:
-        question = _from_body(body, question)
+        question = _read_body(body, question)
     if call.identity.limited:
         call.luxi.query_jobs([question.job_id], ["id"])  # refuses the jobs of others
     room, take_over = _room(call)
@@ -177,14 +179,14 @@ def _wait(call: Call) -> None:
     take_over(lambda connection: room.wait_for_job(connection, question))
 
 
-def _from_body(body: object, question: Question) -> Question:
+def _read_body(body: object, question: Question) -> Question:
     if not isinstance(body, dict) or not isinstance(body.get("fields"), list):
-        raise failures.bad_request("The body must be an object with a list 'fields'")
+        raise failures.make_bad_request("The body must be an object with a list 'fields'")
     values, serial = body.get("previous_job_info"), body.get("previous_log_serial")
     if values is not None and not isinstance(values, list):
-        raise failures.bad_request("'previous_job_info' must be a list or null")
+        raise failures.make_bad_request("'previous_job_info' must be a list or null")
     if serial is not None and (isinstance(serial, bool) or not isinstance(serial, int)):
-        raise failures.bad_request("'previous_log_serial' must be a number or null")
+        raise failures.make_bad_request("'previous_log_serial' must be a number or null")
     return Question(question.job_id, question.seconds, body["fields"], values, serial)
 
 
@@ -197,7 +199,9 @@ def _seconds(call: Call, cap: float) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < math.inf:
-        raise failures.bad_request(f"Query argument 'timeout' must be seconds, not '{text[:60]}'")
+        raise failures.make_bad_request(
+            f"Query argument 'timeout' must be seconds, not '{text[:60]}'"
+        )
     return min(seconds, cap)
 
 

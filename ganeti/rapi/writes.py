@@ -112,9 +112,9 @@ def parameters(cls: type[OpCode], own: Difference, call: Call) -> Values:
     Raises:
         Refused: the body is not an object, or has something in it that it may not set.
     """
-    static = {**_from_path(cls, call.path), **_from_query(call), **own.fixed}
+    static = {**_read_path(cls, call.path), **_read_query(call), **own.fixed}
     body = _body(own, call)
-    values = adapt.renamed(body, dict(own.rename))
+    values = adapt.rename_keys(body, dict(own.rename))
     for name in values:
         _check_key(name, static, own)
     values = {**values, **static}
@@ -124,7 +124,7 @@ def parameters(cls: type[OpCode], own: Difference, call: Call) -> Values:
     return {"OP_ID": id_of(cls), **values}
 
 
-def _from_path(cls: type[OpCode], path: Mapping[str, str]) -> Values:
+def _read_path(cls: type[OpCode], path: Mapping[str, str]) -> Values:
     kinds = {item.name: describe.type_text(item.type) for item in typed.fields(cls)}
     found: Values = {}
     for name, text in path.items():
@@ -133,7 +133,7 @@ def _from_path(cls: type[OpCode], path: Mapping[str, str]) -> Values:
     return found
 
 
-def _from_query(call: Call) -> Values:
+def _read_query(call: Call) -> Values:
     return {
         arg.parameter: call.query[arg.name]
         for arg in call.route.query
@@ -149,7 +149,7 @@ def _body(own: Difference, call: Call) -> Values:
     if body is None or own.prepare is adapt.role:
         return {}
     if not isinstance(body, dict):
-        raise failures.bad_request("The body must be a JSON object")
+        raise failures.make_bad_request("The body must be a JSON object")
     return body
 
 
@@ -157,11 +157,11 @@ def _check_key(name: str, static: Values, own: Difference) -> None:
     if name in own.forbidden:
         raise failures.Refused(403, f"parameter {name} cannot be set by the remote API")
     if name in _OURS:
-        raise failures.bad_request(f"unknown parameter '{name}'")
+        raise failures.make_bad_request(f"unknown parameter '{name}'")
     arguments = {arg.parameter: arg.name for arg in own.query}
     if name in static or name in arguments:
         where = f"argument '{arguments[name]}' of the query" if name in arguments else "path"
-        raise failures.bad_request(f"parameter {name} is set by the {where}, not by the body")
+        raise failures.make_bad_request(f"parameter {name} is set by the {where}, not by the body")
 
 
 def _address_by_uuid(cls: type[OpCode], call: Call, values: Values) -> None:
@@ -174,7 +174,7 @@ def _address_by_uuid(cls: type[OpCode], call: Call, values: Values) -> None:
 # arguments ------------------------------------------------------------------------------------
 
 
-def unknown_argument(name: str, known: tuple[Arg, ...]) -> str:
+def describe_unknown_argument(name: str, known: tuple[Arg, ...]) -> str:
     """Text for an argument that a request does not have."""
     names = [arg.name for arg in known]
     hint = nearest(name, names) or (f"; choose from {', '.join(names)}" if names else "")

@@ -2,8 +2,8 @@
 
 A call is named by its method of :class:`NodeCalls`, so arguments and result are checked by mypy::
 
-    rpc.one(node, NodeCalls.blockdev_remove, disk)
-    answers = rpc.many(nodes, NodeCalls.version)
+    rpc.call_one(node, NodeCalls.blockdev_remove, disk)
+    answers = rpc.call_many(nodes, NodeCalls.version)
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class NodeRpc:
         """
         self._client.renew()
 
-    def with_files(self, certificate: Path, authorities: Path) -> NodeRpc:
+    def use_files(self, certificate: Path, authorities: Path) -> NodeRpc:
         """The same calls over connections of their own, with another certificate; stop it later.
 
         Raises:
@@ -98,13 +98,13 @@ class NodeRpc:
         other._client = Client(Identity(certificate, authorities).client_context())
         return other
 
-    def within(self, seconds: float) -> NodeRpc:
+    def limit_time(self, seconds: float) -> NodeRpc:
         """The same calls over the same connections, none of which may take longer than this."""
         limited = copy.copy(self)
         limited._limit = seconds
         return limited
 
-    def shared_calls(self) -> NodeRpc:
+    def share_calls(self) -> NodeRpc:
         """The same calls, for those that only read: equal ones made at the same time are one.
 
         Answers are never older than the call (see :class:`Rounds`); nobody may change them.
@@ -113,11 +113,11 @@ class NodeRpc:
         shared._sharing = True
         return shared
 
-    def one(self, node: Node, method: Method[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def call_one(self, node: Node, method: Method[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call one node and wait for its answer; blocks up to the call's time-out."""
-        return self.many([node], method, *args, **kwargs)[node.uuid].get()
+        return self.call_many([node], method, *args, **kwargs)[node.uuid].get()
 
-    def many(
+    def call_many(
         self, nodes: Iterable[Node], method: Method[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> dict[NodeUuid, Answer[T]]:
         """The same call to many nodes at once; answers by node uuid. Never raises for a node."""
@@ -131,7 +131,7 @@ class NodeRpc:
             },
         )
 
-    def each(
+    def call_each(
         self,
         method: Callable[..., T],
         arguments: Mapping[NodeUuid, tuple[Node, tuple[object, ...]]],
@@ -141,7 +141,9 @@ class NodeRpc:
         todo = {uuid: (node, _body(args, {}, node)) for uuid, (node, args) in arguments.items()}
         return self._fan_out(spec, todo)
 
-    def at(self, address: str, name: str, method: Method[P, T], *args: P.args, **kw: P.kwargs) -> T:
+    def call_address(
+        self, address: str, name: str, method: Method[P, T], *args: P.args, **kw: P.kwargs
+    ) -> T:
         """Call a daemon that is not a node of the configuration (yet) by its address."""
         node = Node(
             uuid=NodeUuid(""),
@@ -237,7 +239,7 @@ def _answer(spec: CallSpec, node: Node, reply: Response | errors.GanetiError) ->
     try:
         return Answer(node, value=_value(spec, reply))
     except errors.GanetiError as err:
-        return Answer(node, error=_named(node, spec, err))
+        return Answer(node, error=_name_error(node, spec, err))
 
 
 def _value(spec: CallSpec, reply: Response | errors.GanetiError) -> Any:
@@ -257,7 +259,7 @@ def _value(spec: CallSpec, reply: Response | errors.GanetiError) -> Any:
     raise error if error is not None else errors.RpcError(str(payload))
 
 
-def _named(node: Node, spec: CallSpec, err: errors.GanetiError) -> errors.GanetiError:
+def _name_error(node: Node, spec: CallSpec, err: errors.GanetiError) -> errors.GanetiError:
     """The same error, with the node and the call in its text."""
     text = f"node {node.name}: {spec.name}: {errors.text(err)}"
     named = errors.decode([err.wire_name, [text, *err.args[1:]]])

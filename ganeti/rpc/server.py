@@ -73,7 +73,7 @@ class RpcApp:
         Raises:
             ProgrammerError: nobody, or more than one object, implements a call.
         """
-        self._methods = answering(families)
+        self._methods = find_methods(families)
         self._authorise = authorise
         self._authorise_node = authorise_node or authorise
         self._check = check_term
@@ -82,7 +82,7 @@ class RpcApp:
         self._lock = threading.Lock()
         self._running: dict[int, str] = {}
 
-    def running(self) -> list[str]:
+    def list_running(self) -> list[str]:
         """Names of the calls that are being served now, oldest first."""
         with self._lock:
             return list(self._running.values())
@@ -174,7 +174,7 @@ def _get_job(environ: Environ) -> str:
     return said if said.isascii() and said.isdigit() and len(said) < 18 else ""
 
 
-def answering(families: Iterable[object]) -> dict[str, Callable[..., Any]]:
+def find_methods(families: Iterable[object]) -> dict[str, Callable[..., Any]]:
     """The method for each node call, by its name.
 
     Raises:

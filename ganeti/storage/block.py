@@ -36,7 +36,7 @@ class BlockDevice(Device):
 
     def __init__(self, disk: NodeDisk, env: Environment) -> None:
         super().__init__(disk, env)
-        self._path = env.paths.local(_checked(disk.uuid, disk.logical_id))
+        self._path = env.paths.local(_check_name(disk.uuid, disk.logical_id))
 
     @property
     def path(self) -> str:
@@ -113,7 +113,7 @@ class BlockDevice(Device):
             raise errors.BlockDeviceError(f"block device {self.path} does not exist")
 
 
-def _checked(uuid: str, logical_id: Sequence[object]) -> str:
+def _check_name(uuid: str, logical_id: Sequence[object]) -> str:
     if len(logical_id) != 2 or not isinstance(logical_id[1], str):
         raise errors.BlockDeviceError(
             f"disk {uuid}: an adopted device is named by [{DRIVER}, path], not by"

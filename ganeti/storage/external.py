@@ -61,7 +61,7 @@ class ExtDevice(Device):
                 f" {list(disk.logical_id)}"
             )
         name, self.volume = disk.logical_id
-        self._name = _checked(name, self.volume)
+        self._name = _check_name(name, self.volume)
         self._path = ""
         self._uris: tuple[str, ...] = ()
 
@@ -203,8 +203,8 @@ class ExtDevice(Device):
         if action in provider.OPTIONAL and not found.has(action):
             return
         if action in (provider.CREATE, provider.VERIFY):
-            found.check_parameters(self._own_params())
-        log = self._new_log(action)
+            found.check_parameters(self._make_params())
+        log = self._make_log(action)
         result = self._start(found, action, more, log, words)
         if not result.ok:
             raise errors.BlockDeviceError(
@@ -225,17 +225,17 @@ class ExtDevice(Device):
             return process.run(
                 [str(found.script(action)), *words],
                 timeout=TIMEOUT,
-                env=environment(self.disk, self.volume, self._own_params(), action, more),
+                env=environment(self.disk, self.volume, self._make_params(), action, more),
                 cwd=found.path,
                 log=log,
             )
         except errors.CommandError as err:
             raise errors.BlockDeviceError(errors.text(err)) from err
 
-    def _own_params(self) -> dict[str, Any]:
+    def _make_params(self) -> dict[str, Any]:
         return {key: value for key, value in self.disk.params.items() if key not in _OURS}
 
-    def _new_log(self, action: str) -> Path:
+    def _make_log(self, action: str) -> Path:
         stamp = time.strftime("%Y-%m-%d_%H_%M_%S", time.localtime(SYSTEM.now()))
         directory = self.env.paths.extstorage_log
         files.ensure_dir(directory, 0o750)
@@ -263,7 +263,7 @@ def environment(
     return result
 
 
-def _checked(name: str, volume: str) -> str:
+def _check_name(name: str, volume: str) -> str:
     if not volume or "/" in volume or volume.startswith((".", "-")) or not volume.isprintable():
         raise errors.BlockDeviceError(f"'{volume[:80]}' cannot be the name of an external volume")
     try:

@@ -88,7 +88,7 @@ class FileDevice(Device):
         with convert_os_errors("remove", self.path):
             try:
                 with file_paths.open_parent(self.path, self.env) as (parent, name):
-                    self._look(parent, name)
+                    self._stat(parent, name)
                     os.unlink(name, dir_fd=parent)
                     os.fsync(parent)
             except FileNotFoundError:
@@ -100,7 +100,7 @@ class FileDevice(Device):
         with convert_os_errors("access", self.path):
             try:
                 with file_paths.open_parent(self.path, self.env) as (parent, name):
-                    self._look(parent, name)
+                    self._stat(parent, name)
             except FileNotFoundError:
                 return False
             return True
@@ -136,7 +136,7 @@ class FileDevice(Device):
             convert_os_errors("grow", self.path),
             file_paths.open_parent(self.path, self.env) as (parent, name),
         ):
-            old = self._look(parent, name).st_size
+            old = self._stat(parent, name).st_size
             self._check_space(parent, amount)
             if dry_run:
                 return
@@ -211,7 +211,7 @@ class FileDevice(Device):
                 there = _exists(new_parent, new_name)
                 try:
                     with file_paths.open_parent(old, self.env) as (old_parent, old_name):
-                        self._look(old_parent, old_name)
+                        self._stat(old_parent, old_name)
                         if there:
                             raise errors.BlockDeviceError(
                                 f"cannot move {old} to {new}: that file exists already"
@@ -230,7 +230,7 @@ class FileDevice(Device):
                 f"disk file {self.path} does not exist: is its file system mounted?"
             )
 
-    def _look(self, parent: int, name: str) -> os.stat_result:
+    def _stat(self, parent: int, name: str) -> os.stat_result:
         """Facts about the file; FileNotFoundError when there is none."""
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode):
@@ -282,7 +282,7 @@ def _kind(mode: int) -> str:
     return "special file"
 
 
-def found(env: Environment) -> list[str]:
+def find_files(env: Environment) -> list[str]:
     """Files below the allowed directories that carry names of disks, as the cluster calls them.
 
     Links to directories are not followed. Blocks for a walk through all of them.

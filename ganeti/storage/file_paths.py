@@ -130,10 +130,10 @@ def root_problem(directory: str | Path, paths: Paths) -> str | None:
     text = os.fspath(directory)
     # No link can be followed from a text that is not a path.
     real = text if _text_problem(text) else os.path.realpath(text)
-    return _real_problem(text, real, paths)
+    return _find_real_problem(text, real, paths)
 
 
-def _real_problem(text: str, real: str, paths: Paths) -> str | None:
+def _find_real_problem(text: str, real: str, paths: Paths) -> str | None:
     """What :func:`root_problem` finds for a directory whose real position is known."""
     problem = _text_problem(text)
     if problem:
@@ -141,12 +141,14 @@ def _real_problem(text: str, real: str, paths: Paths) -> str | None:
     base = os.path.realpath(paths.root)
     if base == "/" or not _is_below(real, base, or_equal=True):
         base = ""
-    trees, shared = _system_directories(base, tuple(_look(base + name) for name in _PARENTS))
+    trees, shared = _system_directories(base, tuple(_read_stamp(base + name) for name in _PARENTS))
     for form in trees:
         if _is_below(real, form, or_equal=True):
-            return f"{_shown(text, real)} is a system directory (part of {form})"
+            return f"{_format_path(text, real)} is a system directory (part of {form})"
     if real in shared:
-        return f"{_shown(text, real)} is shared by the whole system: use a directory of its own"
+        return (
+            f"{_format_path(text, real)} is shared by the whole system: use a directory of its own"
+        )
     return _mode_problem(text, real)
 
 
@@ -162,8 +164,8 @@ def check_root(directory: str | Path, env: Environment) -> None:
     if problem:
         raise errors.FileStoragePathError(f"{problem}; no file disks can be kept there")
     real = os.path.realpath(directory)
-    if not any(_is_below(real, base, or_equal=True) for base in _real_roots(env)):
-        raise _outside(os.fspath(directory), env)
+    if not any(_is_below(real, base, or_equal=True) for base in _resolve_roots(env)):
+        raise _make_outside_error(os.fspath(directory), env)
 
 
 def check_path(path: str, env: Environment) -> str:
@@ -284,27 +286,27 @@ def _split(path: str, env: Environment) -> tuple[str, str]:
         raise errors.FileStoragePathError(f"the disk path {path!r} {problem}")
     parent, name = os.path.split(path)
     real = os.path.join(os.path.realpath(parent), name)
-    for base, given in _real_roots(env).items():
+    for base, given in _resolve_roots(env).items():
         if name and _is_below(real, base):
             inside = os.path.dirname(real)
-            problem = _real_problem(os.fspath(given), base, env.paths)
+            problem = _find_real_problem(os.fspath(given), base, env.paths)
             if problem is None and inside != base:
-                problem = _real_problem(inside, inside, env.paths)
+                problem = _find_real_problem(inside, inside, env.paths)
             if problem:
                 raise errors.FileStoragePathError(
                     f"{problem}; the disk path '{path}' cannot be used"
                 )
             return base, real[len(base.rstrip("/")) + 1 :]
-    raise _outside(path, env)
+    raise _make_outside_error(path, env)
 
 
-def _real_roots(env: Environment) -> dict[str, Path]:
+def _resolve_roots(env: Environment) -> dict[str, Path]:
     """Real position of each allowed directory, the deepest first."""
     found = {os.path.realpath(root): root for root in env.file_roots}
     return dict(sorted(found.items(), key=lambda item: -len(item[0])))
 
 
-def _outside(path: str, env: Environment) -> errors.FileStoragePathError:
+def _make_outside_error(path: str, env: Environment) -> errors.FileStoragePathError:
     if not env.file_roots:
         return errors.FileStoragePathError(
             f"'{path}' cannot be used: no directory for file disks is allowed on this node;"
@@ -333,19 +335,20 @@ def _mode_problem(text: str, real: str) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as err:
-        return f"{_shown(text, real)} cannot be accessed: {err.strerror}"
+        return f"{_format_path(text, real)} cannot be accessed: {err.strerror}"
     if not stat.S_ISDIR(mode):
-        return f"{_shown(text, real)} is not a directory"
+        return f"{_format_path(text, real)} is not a directory"
     if mode & stat.S_IWOTH:
-        return f"{_shown(text, real)} can be written by everybody (mode {stat.S_IMODE(mode):04o})"
+        shown = _format_path(text, real)
+        return f"{shown} can be written by everybody (mode {stat.S_IMODE(mode):04o})"
     return None
 
 
-def _shown(text: str, real: str) -> str:
+def _format_path(text: str, real: str) -> str:
     return f"'{text}'" if text == real else f"'{text}' (really '{real}')"
 
 
-def _look(directory: str) -> tuple[int, int] | None:
+def _read_stamp(directory: str) -> tuple[int, int] | None:
     """What changes when an entry of a directory does; None without the directory."""
     try:
         found = os.stat(directory or "/")
@@ -360,12 +363,12 @@ def _system_directories(base: str, _state: object) -> tuple[list[str], frozenset
 
     ``_state`` is that of the directories they lie in: when it changes, links may lead elsewhere.
     """
-    named = (form for tree in FORBIDDEN_TREES for form in (base + tree, _real_below(base, tree)))
-    shared = frozenset(_real_below(base, name) for name in FORBIDDEN_AS_ROOT)
+    named = (form for tree in FORBIDDEN_TREES for form in (base + tree, _resolve_below(base, tree)))
+    shared = frozenset(_resolve_below(base, name) for name in FORBIDDEN_AS_ROOT)
     return list(dict.fromkeys(named)), shared
 
 
-def _real_below(base: str, name: str) -> str:
+def _resolve_below(base: str, name: str) -> str:
     """``os.path.realpath(base + name)`` for a base that is real already; looks at ``name`` only."""
     path = base
     for part in name.strip("/").split("/"):

@@ -199,7 +199,7 @@ class GlusterDevice(Device):
 
 def mount(place: GlusterParams, directory: Path) -> None:
     """Mount a volume, unless it is mounted there. BlockDeviceError."""
-    mounted = mounted_at(files.read_text(Path("/proc/self/mounts")), directory)
+    mounted = find_mounted_source(files.read_text(Path("/proc/self/mounts")), directory)
     if mounted is not None:
         if mounted != source(place):
             raise errors.BlockDeviceError(
@@ -225,7 +225,7 @@ def mount_argv(place: GlusterParams, directory: Path) -> list[str]:
     return ["mount", "-t", "glusterfs", "-o", options, source(place), str(directory)]
 
 
-def mounted_at(text: str, directory: Path) -> str | None:
+def find_mounted_source(text: str, directory: Path) -> str | None:
     """What the list of mounts has on a directory, the last mount counts. Pure."""
     found = None
     for line in text.splitlines():

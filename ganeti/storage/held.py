@@ -95,12 +95,12 @@ def disks(config: Config, node: str, without: Collection[str] = ()) -> list[tupl
         owner = owners.get(disk.uuid)
         if owner is not None and owner.uuid in without:
             continue
-        if node in disk.nodes or (not disk.nodes and _everywhere(disk)):
+        if node in disk.nodes or (not disk.nodes and _is_everywhere(disk)):
             found.append((disk, disk.uuid if owner is None else owner.handle))
     return found
 
 
-def _everywhere(disk: Disk) -> bool:
+def _is_everywhere(disk: Disk) -> bool:
     """Whether every node sees a disk; one that has no place yet is nowhere."""
     return bool(
         disk.dev_type is not None and disk.logical_id and TEMPLATES.get(disk.dev_type).traits.shared

@@ -137,7 +137,7 @@ class RbdDevice(Device):
             )
         size = self._size()
         if size is None:
-            raise self._missing()
+            raise self._make_missing_error()
         if not dry_run and amount:
             new = -(-size // MIB) + amount
             words = ("--pool", self.pool, "--size", f"{new}M", "--no-progress", self.image)
@@ -161,9 +161,9 @@ class RbdDevice(Device):
 
     def _need(self) -> None:
         if not self.attach():
-            raise self._missing()
+            raise self._make_missing_error()
 
-    def _missing(self) -> errors.BlockDeviceError:
+    def _make_missing_error(self) -> errors.BlockDeviceError:
         return errors.BlockDeviceError(f"image {self.path} does not exist")
 
     def _size(self) -> int | None:

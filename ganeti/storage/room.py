@@ -19,13 +19,13 @@ def needs(disks: Iterable[Disk]) -> dict[tuple[str, str], int]:
         if disk.children:
             parts = needs(disk.children)
         else:
-            parts = _own(disk)
+            parts = _sum_own(disk)
         for key, size in parts.items():
             result[key] = result.get(key, 0) + size
     return result
 
 
-def _own(disk: Disk) -> dict[tuple[str, str], int]:
+def _sum_own(disk: Disk) -> dict[tuple[str, str], int]:
     if not disk.logical_id:
         return {}
     traits = traits_of(disk.dev_type)

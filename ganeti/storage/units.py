@@ -22,7 +22,7 @@ Unit = Mapping[str, Any]
 FIELDS: Final = ("allocatable", "free", "name", "size", "used")
 
 
-def listed(
+def list_units(
     kind: str, args: Sequence[object], name: str | None, fields: Sequence[str], env: Environment
 ) -> list[list[Any]]:
     """The units of one type: the asked fields of each. With ``name`` only that one, if any.
@@ -126,14 +126,14 @@ def _directories(args: Sequence[Any], env: Environment) -> list[Unit]:
                 "name": directory,
                 "size": size,
                 "free": free,
-                "used": _used(local),
+                "used": _measure_used(local),
                 "allocatable": True,
             }
         )
     return found
 
 
-def _used(directory: str) -> int:
+def _measure_used(directory: str) -> int:
     """What the files below a directory really take."""
     total = 0
     for parent, _directories, names in os.walk(directory):

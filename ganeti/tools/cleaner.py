@@ -90,20 +90,20 @@ def _write_log(directory: Path, now: float, lines: Sequence[str]) -> None:
 # what is old -------------------------------------------------------------------------------------
 
 
-def _of_master(where: Paths, now: float) -> Iterator[Path]:
+def _find_master_files(where: Paths, now: float) -> Iterator[Path]:
     """Archived jobs; each master candidate has their files."""
-    yield from _unchanged(where.queue.glob("archive/*/job-*"), now)
+    yield from _select_unchanged(where.queue.glob("archive/*/job-*"), now)
 
 
-def _of_node(where: Paths, now: float) -> Iterator[Path]:
-    yield from _unchanged(where.data.glob("watcher.*.data"), now)
-    yield from _unchanged(where.data.glob("watcher.*.instance-status"), now)
+def _find_node_files(where: Paths, now: float) -> Iterator[Path]:
+    yield from _select_unchanged(where.data.glob("watcher.*.data"), now)
+    yield from _select_unchanged(where.data.glob("watcher.*.instance-status"), now)
     for directory in sorted((where.run / "crypto").glob("*")):
         if _has_expired(directory / "cert", now):
             yield directory
 
 
-def _unchanged(found: Iterator[Path], now: float) -> Iterator[Path]:
+def _select_unchanged(found: Iterator[Path], now: float) -> Iterator[Path]:
     """Files that have not changed for long; one that has gone meanwhile is passed over."""
     for path in sorted(found):
         try:
@@ -123,8 +123,8 @@ def _has_expired(cert: Path, now: float) -> bool:
 
 #: Word of the command line -> name of the directory of logs, and what finds old files.
 _WORK: Mapping[str, tuple[str, Callable[[Paths, float], Iterator[Path]]]] = {
-    "master": ("master-cleaner", _of_master),
-    "node": ("cleaner", _of_node),
+    "master": ("master-cleaner", _find_master_files),
+    "node": ("cleaner", _find_node_files),
 }
 
 

@@ -71,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
     kind, query = _kind(options.request), _query(options.query)
     reply = client.ask(addresses, port, key, kind, query, timeout=options.timeout)
     if reply.status != Status.OK:
-        raise errors.OpExecError(_why(reply))
+        raise errors.OpExecError(_explain(reply))
     print(jsonio.format_pretty(reply.answer))
     return constants.EXIT_SUCCESS
 
@@ -106,7 +106,7 @@ def _query(text: str | None) -> Any:
         return text
 
 
-def _why(reply: Reply) -> str:
+def _explain(reply: Reply) -> str:
     """What an error says to people."""
     return _FAULTS.get(reply.answer) or str(reply.answer)
 
@@ -117,7 +117,7 @@ def _ask_each(addresses: Sequence[str], port: int, key: bytes, timeout: float) -
         try:
             reply = client.ask([address], port, key, Kind.PING, timeout=timeout)
             good = reply.status == Status.OK
-            text = f"version {reply.answer}, serial {reply.serial}" if good else _why(reply)
+            text = f"version {reply.answer}, serial {reply.serial}" if good else _explain(reply)
         except errors.RpcError as err:
             good, text = False, errors.text(err)
         print(f"{address}: {text}", flush=True)

@@ -35,7 +35,7 @@ _ADDRESS = re.compile(
 _OWN_TAGS = ("ganeti", "htools")
 
 
-def disguise(data: Mapping[str, Any]) -> Json:
+def anonymize(data: Mapping[str, Any]) -> Json:
     """A copy of the content of ``config.data`` that can be shown to a stranger."""
     found: Json = _Disguise(data).value(redaction.redact(dict(data)), ())
     return found
@@ -66,9 +66,9 @@ class _Disguise:
 
     def _name(self, kind: str, name: str) -> str:
         dotted = kind in ("node", "instance") and "." in name
-        return self._as(kind, name) + (".example.com" if dotted else "")
+        return self._number(kind, name) + (".example.com" if dotted else "")
 
-    def _as(self, kind: str, text: str) -> str:
+    def _number(self, kind: str, text: str) -> str:
         """``disk3``: the third disk that was seen."""
         known = self._known
         if (kind, text) not in known:
@@ -110,17 +110,19 @@ class _Disguise:
         if key == "mac":
             return self._mac(text)
         if key in _LINKS:
-            return text if _USUAL_LINK.fullmatch(text) else self._as("link", text)
+            return text if _USUAL_LINK.fullmatch(text) else self._number("link", text)
         if key == "name" and key not in _NAMELESS:
-            return self._names.get(text) or self._as(path[0].rstrip("s") if path else "name", text)
+            return self._names.get(text) or self._number(
+                path[0].rstrip("s") if path else "name", text
+            )
         if key == "logical_id":
             return self._place(text)
         if any(part in _PARAMS for part in path):
-            known = self._replaced(text)
+            known = self._replace_names(text)
             return known if _PLAIN.fullmatch(text) or known != text else HIDDEN
-        return self._replaced(text)
+        return self._replace_names(text)
 
-    def _replaced(self, text: str) -> str:
+    def _replace_names(self, text: str) -> str:
         """A text with the names of objects and addresses in it replaced."""
         text = self._any_name.sub(lambda found: self._names[found[0]], text)
         return _ADDRESS.sub(lambda found: self._address(found[0]), text)
@@ -129,18 +131,20 @@ class _Disguise:
         """Tags of this software keep what they do."""
         first, *rest = tag.split(":")
         if first in _OWN_TAGS and rest:
-            return ":".join([first, *rest[:-1], self._as("tag", rest[-1])])
-        return self._as("tag", tag)
+            return ":".join([first, *rest[:-1], self._number("tag", rest[-1])])
+        return self._number("tag", tag)
 
     def _os(self, name: str) -> str:
         base, plus, variant = name.partition("+")
-        return self._as("os", base) + (plus and f"+{self._as('variant', variant)}")
+        return self._number("os", base) + (plus and f"+{self._number('variant', variant)}")
 
     def _place(self, text: str) -> str:
         """A part of where a disk is: volumes that were made here are named by a UUID."""
         if _UUID.search(text) or re.fullmatch(r"[a-z]+", text):
-            return self._replaced(text)
-        return f"/dev/{self._as('device', text)}" if "/" in text else self._as("volume", text)
+            return self._replace_names(text)
+        return (
+            f"/dev/{self._number('device', text)}" if "/" in text else self._number("volume", text)
+        )
 
     # addresses ---------------------------------------------------------------------------
 
@@ -168,10 +172,10 @@ class _Disguise:
             if address.version == old.version and address in old:
                 return str(new[int(address) - int(old.network_address)])
         kind = f"v{address.version}"
-        number = int(self._as(kind, text).removeprefix(kind))
+        number = int(self._number(kind, text).removeprefix(kind))
         base = "10.255.0.0" if address.version == 4 else "fdff::"
         return str(ipaddress.ip_address(int(ipaddress.ip_address(base)) + number))
 
     def _mac(self, text: str) -> str:
-        number = int(self._as("mac", text).removeprefix("mac"))
+        number = int(self._number("mac", text).removeprefix("mac"))
         return "aa:00:00:" + ":".join(f"{number:06x}"[i : i + 2] for i in (0, 2, 4))

@@ -111,7 +111,7 @@ def _is_disk(item: Mapping[str, Any]) -> bool:
 
 
 def _disk(item: Mapping[str, Any]) -> Disk:
-    parts = list(_within(item))
+    parts = list(_walk(item))
     return Disk(
         path=str(item["path"]),
         size=int(item["size"]),
@@ -122,11 +122,11 @@ def _disk(item: Mapping[str, Any]) -> Disk:
     )
 
 
-def _within(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _walk(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """A device and all that is made of it."""
     yield item
     for child in item.get("children") or ():
-        yield from _within(child)
+        yield from _walk(child)
 
 
 def _user(part: Mapping[str, Any]) -> str:
@@ -149,7 +149,7 @@ def _content(part: Mapping[str, Any]) -> str:
 def _disks() -> list[Disk]:
     """Disks of this server, with what the kernel says of who has them open."""
     found = read_disks(_run("lsblk", "--json", "--bytes", "--output", _COLUMNS))
-    return [disk if disk.user or not _is_held(disk.path) else _held(disk) for disk in found]
+    return [disk if disk.user or not _is_held(disk.path) else _mark_in_use(disk) for disk in found]
 
 
 def _is_held(path: str) -> bool:
@@ -161,7 +161,7 @@ def _is_held(path: str) -> bool:
     return False
 
 
-def _held(disk: Disk) -> Disk:
+def _mark_in_use(disk: Disk) -> Disk:
     user = "something has it open, or it cannot be opened"
     return Disk(disk.path, disk.size, disk.model, disk.removable, user, disk.content)
 

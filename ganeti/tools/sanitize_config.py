@@ -13,7 +13,7 @@ from ganeti.config import store
 from ganeti.model import base
 from ganeti.offline import data_directory
 from ganeti.tools import entry
-from ganeti.tools.disguise import Json, disguise
+from ganeti.tools.disguise import Json, anonymize
 
 PROGRAM = "sanitize-config"
 
@@ -21,7 +21,7 @@ PROGRAM = "sanitize-config"
 def main(argv: Sequence[str] | None = None) -> int:
     """0 when the copy was written; 1 when there is no configuration, or it cannot be read."""
     options = parser().parse_args(argv)
-    return entry.run(PROGRAM, lambda: _write(disguise(read(options.path)), options.output))
+    return entry.run(PROGRAM, lambda: _write(anonymize(read(options.path)), options.output))
 
 
 def parser() -> argparse.ArgumentParser:

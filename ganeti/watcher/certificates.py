@@ -23,7 +23,7 @@ def run(now: Round) -> None:
         GanetiError: the master did not take the job; the next run tries again.
     """
     moment = now.clock.now()
-    if 0 <= moment - _last(now) < INTERVAL:
+    if 0 <= moment - _read_last(now) < INTERVAL:
         return
     reason = now.reason("certificates are checked once a day")
     op = {"OP_ID": "OP_CLUSTER_RENEW_CRYPTO", "expiring": True, "reason": reason}
@@ -34,7 +34,7 @@ def run(now: Round) -> None:
     _LOG.debug("Job %s checks certificates", submitted.job_id)
 
 
-def _last(now: Round) -> float:
+def _read_last(now: Round) -> float:
     try:
         return float(files.read_text(now.paths.watcher_certificates))
     except (FileNotFoundError, ValueError):

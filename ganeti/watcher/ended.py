@@ -75,7 +75,7 @@ def run(now: Round, ended: Iterable[Ended]) -> list[Ended]:
         if not found:
             continue
         for item in found:
-            _tell(now, told[item.primary, item.name], item)
+            _report_end(now, told[item.primary, item.name], item)
         done = set(instances.treat(now, replace(group, instances=found)))
         later += [
             told[item.primary, item.name]
@@ -89,7 +89,7 @@ def _is_unsettled(item: view.Instance) -> bool:
     return item.admin_state is AdminState.UP and item.status in _UNSETTLED
 
 
-def _tell(now: Round, told: Ended, item: view.Instance) -> None:
+def _report_end(now: Round, told: Ended, item: view.Instance) -> None:
     """Let those who follow events know, once."""
     if told.again or not _is_unsettled(item):
         return

@@ -98,7 +98,7 @@ def _with_memory(now: Round, group: Group, act: Callable[[Group, Memory], None])
 def _find_due(now: Round, group: Group, memory: Memory) -> list[Action]:
     """What is to be done in a group at this moment."""
     actions = decide(group, memory, now.clock.now())
-    return _without_locked(now, _without_recent(now, actions, memory))
+    return _drop_locked(now, _drop_recent(now, actions, memory))
 
 
 def _is_given_up(name: str, memory: Memory) -> bool:
@@ -130,7 +130,7 @@ def decide(group: Group, memory: Memory, moment: float) -> Iterator[Action]:
             continue
         if memory.settle(Kind.RESTART, instance.name, moment):
             _LOG.info("Instance %s runs again", instance.name)
-        if _stopped_inside(instance):
+        if _was_stopped_inside(instance):
             yield from _clean_up(instance, memory)
             continue
         memory.settle(Kind.CLEANUP, instance.name, moment)
@@ -171,7 +171,7 @@ def _restart(instance: Instance, group: Group, memory: Memory) -> Iterator[Actio
     yield Action(op, instance.name, why, Kind.RESTART, instance.primary, order)
 
 
-def _stopped_inside(instance: Instance) -> bool:
+def _was_stopped_inside(instance: Instance) -> bool:
     """Whether a user stopped it from inside, and that is not recorded yet."""
     return instance.status is InstanceStatus.USER_DOWN and instance.admin_state is AdminState.UP
 
@@ -195,14 +195,14 @@ def identify(instance: Instance) -> dict[str, str]:
     return {"instance_name": instance.name, "instance_uuid": instance.uuid}
 
 
-def _without_recent(now: Round, actions: Iterable[Action], memory: Memory) -> list[Action]:
+def _drop_recent(now: Round, actions: Iterable[Action], memory: Memory) -> list[Action]:
     """Without what was tried a moment ago, when runs come more often than usual."""
     moment = now.clock.now()
 
     def is_recent(action: Action) -> bool:
         if action.kind is None:
             return False
-        return 0 <= moment - memory.last(action.kind, action.name) < RETRY_AFTER
+        return 0 <= moment - memory.find_last(action.kind, action.name) < RETRY_AFTER
 
     due = []
     for action in actions:
@@ -213,7 +213,7 @@ def _without_recent(now: Round, actions: Iterable[Action], memory: Memory) -> li
     return due
 
 
-def _without_locked(now: Round, actions: list[Action]) -> list[Action]:
+def _drop_locked(now: Round, actions: list[Action]) -> list[Action]:
     """Without instances that a job works on or waits for: what it does may be the cure."""
     if not actions:
         return []

@@ -54,7 +54,7 @@ class Memory:
     def count(self, kind: Kind, name: str) -> int:
         return self.attempts.get((kind, name), Attempts()).count
 
-    def last(self, kind: Kind, name: str) -> float:
+    def find_last(self, kind: Kind, name: str) -> float:
         """When it was tried last (Unix time); 0 for never."""
         return self.attempts.get((kind, name), Attempts()).when
 
@@ -64,7 +64,7 @@ class Memory:
 
     def settle(self, kind: Kind, name: str, now: float) -> bool:
         """It is as it should be: forget attempts unless they are new; whether there were some."""
-        if 0 <= now - self.last(kind, name) < SETTLED_AFTER:
+        if 0 <= now - self.find_last(kind, name) < SETTLED_AFTER:
             return False
         return self.attempts.pop((kind, name), None) is not None
 

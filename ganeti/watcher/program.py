@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = command_line().parse_args(argv)
     where = paths.current()
     if master_name(where) is None:
-        return _tell("this node belongs to no cluster", constants.EXIT_NOTCLUSTER)
+        return _report("this node belongs to no cluster", constants.EXIT_NOTCLUSTER)
     try:
         files.ensure_dir(where.log, 0o770)
         log.setup(
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             form=options.log_format,
         )
     except OSError as err:
-        return _tell(f"cannot write the log: {files.failure(err)}", constants.EXIT_FAILURE)
+        return _report(f"cannot write the log: {files.failure(err)}", constants.EXIT_FAILURE)
     told = ended.read_options(options)
     leaving = options.stop_guests or options.move_guests
     if told or leaving:
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _LOG.debug("Another watcher is at work")
         return constants.EXIT_SUCCESS
     except OSError as err:
-        return _tell(f"cannot lock {where.watcher_lock}: {err.strerror}", constants.EXIT_FAILURE)
+        return _report(f"cannot lock {where.watcher_lock}: {err.strerror}", constants.EXIT_FAILURE)
     try:
         return _watch(options, where, SYSTEM)
     finally:
@@ -159,7 +159,7 @@ def _treat(
 
     Or empty a node that is being shut down, in spite of a pause; prints what leaves it.
     """
-    if leaving is None and not given.ignore_pause and paused_until(where, clock) is not None:
+    if leaving is None and not given.ignore_pause and read_pause(where, clock) is not None:
         _LOG.info("Paused; left alone: %s", ", ".join(map(str, told)))
         return constants.EXIT_SUCCESS
     client = Client()
@@ -171,9 +171,9 @@ def _treat(
             for name in emptying.run(now, leaving, move=given.move_guests is not None):
                 print(name)
     except errors.GanetiError as err:
-        return _tell(errors.text(err), err.exit_code)
+        return _report(errors.text(err), err.exit_code)
     except OSError as err:
-        return _tell(errors.text(files.failure(err)), constants.EXIT_FAILURE)
+        return _report(errors.text(files.failure(err)), constants.EXIT_FAILURE)
     finally:
         client.close()
     return constants.EXIT_SUCCESS
@@ -183,23 +183,23 @@ def _watch(given: argparse.Namespace, where: paths.Paths, clock: Clock) -> int:
     here = Here(where, clock, _options(given))
     node_tasks, tasks = NODE_TASKS, TASKS
     while True:
-        until = paused_until(where, clock)
+        until = read_pause(where, clock)
         if until is not None and not given.ignore_pause:
             _LOG.info("Paused until %s by gnt-cluster watcher pause", int(until))
             return constants.EXIT_SUCCESS
-        code, settled = _look(here, node_tasks, tasks)
+        code, settled = _run_once(here, node_tasks, tasks)
         # The clock counts from the boot of the machine.
         if settled or clock.monotonic() >= given.after_boot:
             return code
         clock.sleep(_PAUSE)  # nothing tells here that another node has come up
-        node_tasks, tasks = _only(NODE_TASKS), _only(TASKS)
+        node_tasks, tasks = _select_again(NODE_TASKS), _select_again(TASKS)
 
 
-def _only(tasks: Mapping[str, Callable[[T], None]]) -> Mapping[str, Callable[[T], None]]:
+def _select_again(tasks: Mapping[str, Callable[[T], None]]) -> Mapping[str, Callable[[T], None]]:
     return {name: tasks[name] for name in _AGAIN if name in tasks}
 
 
-def _look(
+def _run_once(
     here: Here,
     node_tasks: Mapping[str, Callable[[Here], None]],
     tasks: Mapping[str, Callable[[Round], None]],
@@ -219,9 +219,9 @@ def _look(
         if err.exit_code == constants.EXIT_NOTMASTER:
             _LOG.debug("%s", errors.text(err))
             return code or err.exit_code, True
-        return _tell(errors.text(err), err.exit_code), False
+        return _report(errors.text(err), err.exit_code), False
     except errors.GanetiError as err:
-        return _tell(errors.text(err), err.exit_code), False
+        return _report(errors.text(err), err.exit_code), False
     finally:
         client.close()
 
@@ -239,17 +239,17 @@ def run(now: T, tasks: Mapping[str, Callable[[T], None]]) -> int:
         except errors.NoMasterError:
             raise
         except errors.GanetiError as err:
-            code = _tell(f"task {name} failed: {errors.text(err)}", constants.EXIT_FAILURE)
+            code = _report(f"task {name} failed: {errors.text(err)}", constants.EXIT_FAILURE)
         except OSError as err:
             text = errors.text(files.failure(err))
-            code = _tell(f"task {name} failed: {text}", constants.EXIT_FAILURE)
+            code = _report(f"task {name} failed: {text}", constants.EXIT_FAILURE)
         except Exception:  # noqa: BLE001 - the other tasks are done whatever it was
             _LOG.exception("task %s failed", name)
             code = constants.EXIT_FAILURE
     return code
 
 
-def paused_until(where: paths.Paths, clock: Clock) -> float | None:
+def read_pause(where: paths.Paths, clock: Clock) -> float | None:
     """Until when (Unix time) the watcher is to do nothing; None when it may act."""
     try:
         until = float(files.read_text(where.watcher_pause).strip())
@@ -258,7 +258,7 @@ def paused_until(where: paths.Paths, clock: Clock) -> float | None:
     return until if until > clock.now() else None
 
 
-def _tell(text: str, code: int) -> int:
+def _report(text: str, code: int) -> int:
     """Cron mails what is written to stderr."""
     _LOG.error("%s", text)
     sys.stderr.write(f"{constants.WATCHER}: {text}\n")

@@ -64,7 +64,7 @@ def call_version(cluster: Cluster, node: str, client: Path, authority: Path) -> 
     primary_ip = address.split(f"{node}.example.com ")[1].split()[0]
     rpc = NodeRpc(Identity(client, authority).client_context())
     try:
-        return rpc.at(primary_ip, f"{node}.example.com", NodeCalls.version)
+        return rpc.call_address(primary_ip, f"{node}.example.com", NodeCalls.version)
     finally:
         rpc.stop()
 

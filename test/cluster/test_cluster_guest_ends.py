@@ -228,7 +228,7 @@ def report(cluster: Cluster, node: str, *names: str) -> None:
         if line.startswith("node1.")
     ]
     try:
-        rpc.at(address, "node1.example.com", NodeCalls.guests_ended, list(names))
+        rpc.call_address(address, "node1.example.com", NodeCalls.guests_ended, list(names))
     finally:
         rpc.stop()
 

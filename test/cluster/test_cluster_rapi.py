@@ -16,7 +16,7 @@ from ganeti.rapi import routes
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded" / "contract_rapi.json"
 CONTRACT: dict[str, Any] = json.loads(RECORDED.read_text())
-TABLE = routes.by_path()
+TABLE = routes.group_by_path()
 PLACES = {
     "<instance>": "web.example.com",
     "<node>": "node2.example.com",

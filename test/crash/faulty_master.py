@@ -72,7 +72,7 @@ def record_runs(run_log: Path) -> None:
 
 def follow_phases(faults: DiskFaults) -> None:
     """Count operations of start, service and stop separately."""
-    ready, stop = base_daemon.Background.ready, core.Core.stop
+    ready, stop = base_daemon.Background.report_ready, core.Core.stop
 
     def on_ready(self: Any) -> None:
         ready(self)
@@ -83,7 +83,7 @@ def follow_phases(faults: DiskFaults) -> None:
         faults.phase = "stop"
         return stop(self, timeout)
 
-    base_daemon.Background.ready = on_ready  # type: ignore[method-assign]
+    base_daemon.Background.report_ready = on_ready  # type: ignore[method-assign]
     core.Core.stop = on_stop  # type: ignore[method-assign]
 
 

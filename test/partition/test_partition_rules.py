@@ -162,7 +162,7 @@ class Wire:
         self.whole.set()
         self._replica = replica
 
-    def one(self, node: Node, method: Any, *args: Any) -> Any:
+    def call_one(self, node: Node, method: Any, *args: Any) -> Any:
         if not self.whole.is_set():
             raise errors.RpcError(f"node {node.name}: cut off")
         return getattr(self._replica, method.__name__)(*args)

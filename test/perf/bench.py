@@ -167,9 +167,9 @@ def node_calls(cluster: Cluster, runs: int = 200) -> Figures:
     ]
     rpc = NodeRpc(Identity(where.client_cert, where.ca_cert).client_context())
     try:
-        first = timed(lambda: rpc.many(nodes, NodeCalls.version))
-        one = [timed(lambda: rpc.one(nodes[0], NodeCalls.version)) for _ in range(runs)]
-        every = [timed(lambda: rpc.many(nodes, NodeCalls.version)) for _ in range(20)]
+        first = timed(lambda: rpc.call_many(nodes, NodeCalls.version))
+        one = [timed(lambda: rpc.call_one(nodes[0], NodeCalls.version)) for _ in range(runs)]
+        every = [timed(lambda: rpc.call_many(nodes, NodeCalls.version)) for _ in range(20)]
     finally:
         rpc.stop()
     return {

@@ -88,10 +88,10 @@ class World:
     def run_epoch(self) -> tuple[int, int]:
         return self.term, next(self._numbers)
 
-    def within(self, _seconds: float) -> World:
+    def limit_time(self, _seconds: float) -> World:
         return self
 
-    def one(self, node: Node, method: Any, *args: Any) -> Any:
+    def call_one(self, node: Node, method: Any, *args: Any) -> Any:
         call = getattr(self.handlers[node.uuid], method.__name__)
         if node.uuid in self.down:
             raise errors.RpcError(f"node {node.name}: does not answer")
@@ -104,11 +104,11 @@ class World:
         finally:
             assert len(self.running()) < 2, "it runs twice"
 
-    def many(self, nodes: list[Node], method: Any, *args: Any) -> dict[str, Answer[Any]]:
+    def call_many(self, nodes: list[Node], method: Any, *args: Any) -> dict[str, Answer[Any]]:
         found = {}
         for node in nodes:
             try:
-                found[node.uuid] = Answer(node, self.one(node, method, *args))
+                found[node.uuid] = Answer(node, self.call_one(node, method, *args))
             except errors.GanetiError as err:
                 found[node.uuid] = Answer(node, error=err)
         return found

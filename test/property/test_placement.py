@@ -32,7 +32,7 @@ CLUSTERS = st.builds(
 
 
 def first(made: Cluster) -> Layout:
-    return Layout.first(Board(made, made.groups[0]))
+    return Layout.from_board(Board(made, made.groups[0]))
 
 
 def plan(made: Cluster) -> list[Step]:
@@ -92,5 +92,5 @@ def test_judging_all_moves_at_once_is_judging_each(made: Cluster) -> None:
         for i, j in itertools.islice(zip(*(scores < float("inf")).nonzero()), 0, None, 7):
             target = -1 if kind is Kind.FAILOVER else int(judge.targets[j])
             primary, secondary = places_after(layout, kind, int(rows[i]), target)
-            exact = score(layout.moved(int(rows[i]), primary, secondary))
+            exact = score(layout.move(int(rows[i]), primary, secondary))
             assert scores[i, j] == pytest.approx(exact, abs=1e-6)

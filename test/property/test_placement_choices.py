@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ganeti.placement import relocate, survival
 from ganeti.placement.board import Board
-from ganeti.placement.choose import Wish, against_policy, choose_all
+from ganeti.placement.choose import Wish, choose_all, explain_policy_refusal
 from ganeti.placement.facts import LOCAL, Cluster, Instance
 from ganeti.placement.layout import Layout
 from ganeti.placement.relocate import Leave
@@ -78,7 +78,7 @@ def placed(made: Cluster, items: list[Instance]) -> Cluster:
 
 
 def layout(made: Cluster) -> Layout:
-    return Layout.first(Board(made, made.groups[0]))
+    return Layout.from_board(Board(made, made.groups[0]))
 
 
 @settings(max_examples=60, deadline=None)
@@ -90,12 +90,12 @@ def test_places_break_no_rule(made: Cluster, shapes: list[tuple[int, int, int, s
     for wish, choice in zip(asked, choices):
         assert bool(choice.nodes) == (choice.refusal is None)
         if choice.nodes:
-            assert not against_policy(made, made.groups[0], wish.item)
+            assert not explain_policy_refusal(made, made.groups[0], wish.item)
             second = choice.nodes[1] if len(choice.nodes) > 1 else ""
             put.append(dataclasses.replace(wish.item, primary=choice.nodes[0], secondary=second))
             assert bool(second) == (wish.item.template == "drbd")
         else:
-            assert choice.why
+            assert choice.reason
     before, after = layout(made), layout(placed(made, put))
     board = after.board
     used = [
@@ -110,8 +110,8 @@ def test_places_break_no_rule(made: Cluster, shapes: list[tuple[int, int, int, s
     primaries = {board.node_index[item.primary] for item in put}
     for i in primaries:
         assert after.used[Use.CPU_ALL, i] + board.node_cpus[i] <= board.cpu_limit[i]
-    if not survival.failing(before) and board.online.sum() > 1:
-        assert not survival.failing(after)
+    if not survival.list_failing(before) and board.online.sum() > 1:
+        assert not survival.list_failing(after)
 
 
 @settings(max_examples=30, deadline=None)
@@ -153,7 +153,7 @@ def test_who_leaves_a_node_breaks_no_rule(made: Cluster, mode: Leave, number: in
             assert node.name not in (one.nodes if mode is Leave.ALL else one.nodes[1:])
         else:
             assert one.nodes[0] != node.name
-        now = now.moved(index, primary, secondary)
+        now = now.move(index, primary, secondary)
         if board.online[board.node_index[node.name]]:
             others = board.online.copy()
             others[board.node_index[node.name]] = False

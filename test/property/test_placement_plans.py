@@ -39,7 +39,7 @@ RANDOM = st.randoms(use_true_random=False)
 
 
 def layout(made: Cluster, number: int = 0) -> Layout:
-    return Layout.first(Board(made, made.groups[number]))
+    return Layout.from_board(Board(made, made.groups[number]))
 
 
 def move(made: Cluster, name: str, nodes: Sequence[str]) -> Cluster:
@@ -139,8 +139,8 @@ def test_nodes_are_emptied_and_filled_again(
     stayed = {name for name, why in trip.stay if why}
     assert {i.name for i in empty.instances if i.primary in nodes} <= stayed
     homes = {entry.instance: entry.before for entry in trip.entries}
-    back = homeward.back(empty, homes, nodes)
-    assert homeward.back(mix(empty, random_), homes, nodes) == back
+    back = homeward.plan_return(empty, homes, nodes)
+    assert homeward.plan_return(mix(empty, random_), homes, nodes) == back
     home = carry_out(empty, shuffle(back.entries, random_))
     for item in home.instances:
         if item.name in homes and item.name not in dict(back.stay):

@@ -189,7 +189,7 @@ def _requests() -> tuple[list[str], list[str]]:
     from ganeti.ops import registry
     from ganeti.rapi import routes
 
-    table = routes.by_path()
+    table = routes.group_by_path()
     wanted, have = [], []
     for path, resource in recorded("rapi")["resources"].items():
         known = table.get(routes.shape(path.replace("<", "{").replace(">", "}")), {})

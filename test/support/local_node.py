@@ -6,7 +6,7 @@ from typing import Any
 
 from ganeti.node.context import NodeContext
 from ganeti.node.families import Families
-from ganeti.rpc.server import answering
+from ganeti.rpc.server import find_methods
 
 
 class LocalNode:
@@ -16,7 +16,7 @@ class LocalNode:
         families = Families(context)
         self.families = families.all
         self.stop = families.stop
-        self._methods = answering(families.all)
+        self._methods = find_methods(families.all)
 
     def __getattr__(self, name: str) -> Any:
         try:

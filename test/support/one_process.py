@@ -238,26 +238,26 @@ class OneProcess:
         return []
 
     @contextlib.contextmanager
-    def sent_ssconf(self) -> Iterator[dict[str, str]]:
+    def hold_sent_ssconf(self) -> Iterator[dict[str, str]]:
         """Nothing is sent again after the cluster was made."""
         yield {}
 
     def replication_failure(self, candidate: str) -> str:
         return self.lagging.get(candidate, "")
 
-    def within(self, _seconds: float) -> OneProcess:
+    def limit_time(self, _seconds: float) -> OneProcess:
         return self
 
-    def shared_calls(self) -> OneProcess:
+    def share_calls(self) -> OneProcess:
         return self
 
-    def one(self, node: Node, method: Any, *args: Any) -> Any:
-        return self.many([node], method, *args)[node.uuid].get()
+    def call_one(self, node: Node, method: Any, *args: Any) -> Any:
+        return self.call_many([node], method, *args)[node.uuid].get()
 
-    def many(self, nodes: Iterable[Node], method: Any, *args: Any) -> dict[str, Answer[Any]]:
+    def call_many(self, nodes: Iterable[Node], method: Any, *args: Any) -> dict[str, Answer[Any]]:
         return {node.uuid: self._ask(node, method, args) for node in nodes}
 
-    def each(
+    def call_each(
         self, method: Any, arguments: Mapping[str, tuple[Node, tuple[Any, ...]]]
     ) -> dict[str, Answer[Any]]:
         return {uuid: self._ask(node, method, args) for uuid, (node, args) in arguments.items()}

@@ -148,7 +148,7 @@ def metrics(cluster: Cluster) -> dict[str, float]:
         if left < reserved:
             found["n1_cnt"] += seats
         found["reserved_mem_rtotal"] += reserved / node.memory
-        tagged = Counter(tag for item in here for tag in tags.chosen(item.tags, ["service"]))
+        tagged = Counter(tag for item in here for tag in tags.select_kinds(item.tags, ["service"]))
         found["pri_tags_score"] += sum(count - 1 for count in tagged.values())
         promised = sum(item.memory for item in here if not item.runs)
         coming = [item for item in here + there if item.forthcoming and item.template in LOCAL]
@@ -191,11 +191,13 @@ def _locations(cluster: Cluster) -> dict[str, float]:
         node = nodes[item.primary]
         if item.forthcoming or node.offline:
             continue
-        racks = tags.chosen(node.tags, ["rack"])
+        racks = tags.select_kinds(node.tags, ["rack"])
         if item.mirror is Mirror.SECONDARY:
-            near += len(racks & tags.chosen(nodes[item.secondary].tags, ["rack"]))
-        near += len(tags.chosen(item.tags, ["rack"]) - set(node.tags))
-        crowds.update((tag, rack) for tag in tags.chosen(item.tags, ["service"]) for rack in racks)
+            near += len(racks & tags.select_kinds(nodes[item.secondary].tags, ["rack"]))
+        near += len(tags.select_kinds(item.tags, ["rack"]) - set(node.tags))
+        crowds.update(
+            (tag, rack) for tag in tags.select_kinds(item.tags, ["service"]) for rack in racks
+        )
     return {
         "location_score": near,
         "location_exclusion_score": sum(count - 1 for count in crowds.values()),
@@ -295,7 +297,7 @@ class Move:
         )
 
     def _breaks_redundancy(self) -> bool:
-        after = self.layout.moved(self.number, self.primary, self.secondary)
+        after = self.layout.move(self.number, self.primary, self.secondary)
         for node in range(len(self.board.nodes)):
             excused = self.forced if node == self.primary else self.forced_second
             newly = after.fails[node] and not self.layout.fails[node]
@@ -317,9 +319,9 @@ class Move:
 
     def _meets(self, node: int) -> bool:
         """Whether an instance on the node has an exclusion tag that this one has, too."""
-        mine = tags.chosen(self.item.tags, ["service"])
+        mine = tags.select_kinds(self.item.tags, ["service"])
         return any(
-            mine & tags.chosen(other.tags, ["service"])
+            mine & tags.select_kinds(other.tags, ["service"])
             for number, other in enumerate(self.board.instances)
             if self.layout.primary[number] == node
         )
@@ -366,7 +368,7 @@ class Move:
         if self.forced or self.item.forthcoming:
             return True
         layout, node = self.layout, self.s
-        without = layout.moved(self.number, self.p, NOWHERE)
+        without = layout.move(self.number, self.p, NOWHERE)
         left = layout.memory_left[node] - (self.item.memory if self.item.runs else 0)
         fits = layout.fails[node] or left >= without.reserved[node]
         return bool(fits and not self._meets(node))

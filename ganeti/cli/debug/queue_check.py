@@ -120,7 +120,7 @@ def _places(call: Call, op: jobs.WireOp, then: Sequence[jobs.WireOp] = ()) -> An
     seen: list[tuple[str, str]] = []
     texts: list[str] = []
 
-    def tell(entry: list[Any]) -> None:
+    def keep_text(entry: list[Any]) -> None:
         _serial, _time, kind, message = entry
         if kind != "jqueue-test":
             texts.append(str(message))
@@ -131,7 +131,7 @@ def _places(call: Call, op: jobs.WireOp, then: Sequence[jobs.WireOp] = ()) -> An
             connection.settimeout(_PATIENCE)
             connection.connect(path)
 
-    end = _follow(call, job_id, tell)
+    end = _follow(call, job_id, keep_text)
     return seen, texts, end, _statuses(call, job_id)[1]
 
 

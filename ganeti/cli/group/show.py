@@ -90,7 +90,7 @@ def _group_info(group: dict[str, Any]) -> list[info.Pair]:
 def _policy(policy: Mapping[str, Any], own: Mapping[str, Any]) -> list[info.Pair]:
     """The policy of a group; inherited values are marked as ``default (value)``."""
 
-    def shown(key: str, text: object) -> object:
+    def format_own(key: str, text: object) -> object:
         return text if key in own else f"default ({text})"
 
     bounds: list[Any] = [
@@ -109,8 +109,8 @@ def _policy(policy: Mapping[str, Any], own: Mapping[str, Any]) -> list[info.Pair
     templates = ", ".join(policy.get("disk-templates", ()))
     return [
         ("bounds specs", bounds),
-        ("allowed disk templates", shown("disk-templates", templates)),
-        *((key, shown(key, policy.get(key))) for key in ("spindle-ratio", "vcpu-ratio")),
+        ("allowed disk templates", format_own("disk-templates", templates)),
+        *((key, format_own(key, policy.get(key))) for key in ("spindle-ratio", "vcpu-ratio")),
     ]
 
 

@@ -30,10 +30,10 @@ def explain(call: Call) -> None:
     if call.opts.format != "text":
         info.show(call, found)
         return
-    output.print_lines([line for job in (found, *found["chain"]) for line in _why_lines(job)])
+    output.print_lines([line for job in (found, *found["chain"]) for line in _explain_wait(job)])
 
 
-def _why_lines(job: dict[str, Any]) -> list[str]:
+def _explain_wait(job: dict[str, Any]) -> list[str]:
     waits = job["waits_for"]
     lines = [_capitalize(job["text"])]
     if waits is not None and waits["release"]:

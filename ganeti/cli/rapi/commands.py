@@ -169,7 +169,7 @@ def _check_permissions(words: Iterable[str]) -> None:
     from ganeti.rapi.routes import ROUTES
 
     known = {permission_of(route.method, route.path) for route in ROUTES}
-    strange = permissions.unknown(permissions.parse(words), known)
+    strange = permissions.find_unknown(permissions.parse(words), known)
     if strange:
         raise errors.OpPrereqError(
             f"Unknown permission {join_names(strange)}; known are {join_names(sorted(known), 200)}",

@@ -74,20 +74,20 @@ class Chooser:
         if wanted != "auto":
             return Choice(wanted)
         key = self._key(binary)
-        known = self._known(key)
+        known = self._read_cache(key)
         if known is not None:
             return Choice(known.accelerator)
         files.ensure_dir(self.cache.parent)
         lock = files.FileLock(self.cache.with_suffix(".lock"))
         with lock.hold():
-            known = self._known(key)
+            known = self._read_cache(key)
             if known is not None:
                 return Choice(known.accelerator)
             return self._find_out(key, binary)
 
     def _find_out(self, key: str, binary: Binary) -> Choice:
         start = SYSTEM.monotonic()
-        reason = self._missing() or probe(binary.path, "kvm") or ""
+        reason = self._explain_missing() or probe(binary.path, "kvm") or ""
         verdict = Verdict(
             key=key,
             accelerator="tcg" if reason else "kvm",
@@ -104,7 +104,7 @@ class Chooser:
         log.warning("%s", warning)
         return Choice("tcg", warning)
 
-    def _missing(self) -> str | None:
+    def _explain_missing(self) -> str | None:
         try:
             os.close(os.open(self.device, os.O_RDWR | os.O_CLOEXEC))
         except OSError as err:
@@ -121,7 +121,7 @@ class Chooser:
         version = ".".join(map(str, binary.version))
         return f"{binary.path} {version} {binary.stamp} {_boot_id()} {device}"
 
-    def _known(self, key: str) -> Verdict | None:
+    def _read_cache(self, key: str) -> Verdict | None:
         try:
             found = typed.convert(jsonio.loads(files.read_text(self.cache)), Verdict)
         except FileNotFoundError:

@@ -84,7 +84,7 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     machine: str = ""
 
 
-def replaced(
+def replace_late_values(
     guest: Guest, *, user: str, machine: str, incoming: bool, processors: tuple[Processor, ...] = ()
 ) -> Guest:
     """The guest with what is known only at the start."""

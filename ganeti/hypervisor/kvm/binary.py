@@ -56,14 +56,14 @@ class Finder:
         """
         path = locate(kvm_path)
         stamp = _stamp(path)
-        known = self._known(path, stamp)
+        known = self._read_cache(path, stamp)
         if known is None:
             known = _ask(path, stamp)
             files.ensure_dir(self.cache.parent)
             files.write_atomic(self.cache, jsonio.dumps(msgspec.to_builtins(known)), fsync=False)
         return known
 
-    def _known(self, path: str, stamp: str) -> Binary | None:
+    def _read_cache(self, path: str, stamp: str) -> Binary | None:
         try:
             found = typed.convert(jsonio.loads(files.read_text(self.cache)), Binary)
         except FileNotFoundError:

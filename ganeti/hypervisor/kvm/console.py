@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
-    with contextlib.closing(sock), _raw(sys.stdin.fileno()) as terminal:
+    with contextlib.closing(sock), _set_raw(sys.stdin.fileno()) as terminal:
         if terminal:
             _say("Connected. Ctrl-] ends the connection.\r\n")
         copy(sock, sys.stdin.fileno(), sys.stdout.fileno())
@@ -110,7 +110,7 @@ def _connect(path: str) -> socket.socket:
 
 
 @contextlib.contextmanager
-def _raw(fd: int) -> Iterator[bool]:
+def _set_raw(fd: int) -> Iterator[bool]:
     """The terminal in raw mode, and back at the end; False when it is none."""
     if not os.isatty(fd):
         yield False

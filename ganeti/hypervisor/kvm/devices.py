@@ -87,7 +87,7 @@ def blockdev(drive: Drive, params: KvmParams) -> dict[str, Any]:
         "node-name": device_id("disk", drive.uuid),
         "read-only": drive.mode == DiskMode.RO,
         "discard": params.disk_discard,
-        "cache": {"direct": _direct(drive, params), "no-flush": False},
+        "cache": {"direct": _is_direct(drive, params), "no-flush": False},
         "file": {
             "driver": "host_device" if drive.block else "file",
             "filename": drive.path,
@@ -121,20 +121,20 @@ def disk_device(drive: Drive, params: KvmParams, places: Places) -> Device:
     name = disk_id(drive.uuid)
     device = {"driver": model, "id": name, "drive": device_id("disk", drive.uuid)}
     if model == "virtio-blk-pci":
-        device |= _placed(places.express(name))
+        device |= _parse_place(places.express(name))
     elif model == "ide-hd":
         if drive.mode == DiskMode.RO:
             raise errors.HypervisorError(
                 f"disk {drive.uuid} is read only, which an ide disk cannot be;"
                 " use disk_type paravirtual"
             )
-        device |= _placed(places.ide(name))
+        device |= _parse_place(places.ide(name))
     if model in ("virtio-blk-pci", "ide-hd", "scsi-hd"):
         device["serial"] = drive.uuid[:20]
         if params.disk_cache == "writethrough":
             device["write-cache"] = "off"
-    if on_scsi(params.disk_type):
-        device |= _placed(places.scsi(name))
+    if is_on_scsi(params.disk_type):
+        device |= _parse_place(places.scsi(name))
     return device
 
 
@@ -142,7 +142,7 @@ def disk_arguments(
     drives: Sequence[Drive], params: KvmParams, places: Places, *, boot: bool
 ) -> Iterator[str]:
     """All disks; with ``boot`` the first is what the firmware starts."""
-    if on_scsi(params.disk_type) and (drives or places.hot):
+    if is_on_scsi(params.disk_type) and (drives or places.hot):
         yield from ("-device", _scsi_controller(params, places))
     for index, drive in enumerate(drives):
         if drive.uri is None:
@@ -155,11 +155,11 @@ def disk_arguments(
         yield from ("-device", options(device))
 
 
-def _placed(text: str) -> dict[str, str]:
+def _parse_place(text: str) -> dict[str, str]:
     return dict(part.split("=", 1) for part in text.split(",") if part)
 
 
-def _direct(drive: Drive, params: KvmParams) -> bool:
+def _is_direct(drive: Drive, params: KvmParams) -> bool:
     """Whether the node's cache is passed by; always for disks that several nodes reach."""
     return params.disk_cache == "none" or drive.shared
 
@@ -171,7 +171,7 @@ def uri_drive(drive: Drive, uri: str, params: KvmParams) -> str:
         "format=raw",
         "if=none",
         f"id={device_id('disk', drive.uuid)}",
-        f"cache={'none' if _direct(drive, params) else 'writeback'}",
+        f"cache={'none' if _is_direct(drive, params) else 'writeback'}",
         f"discard={params.disk_discard}",
     ]
     if drive.mode == DiskMode.RO:
@@ -181,11 +181,11 @@ def uri_drive(drive: Drive, uri: str, params: KvmParams) -> str:
 
 def _scsi_controller(params: KvmParams, places: Places) -> str:
     return options(
-        {"driver": params.scsi_controller_type, "id": "scsi", **_placed(places.slot("scsi"))}
+        {"driver": params.scsi_controller_type, "id": "scsi", **_parse_place(places.slot("scsi"))}
     )
 
 
-def on_scsi(disk_type: str) -> bool:
+def is_on_scsi(disk_type: str) -> bool:
     """Whether a type of disk needs the SCSI controller."""
     return disk_type.startswith("scsi")
 
@@ -193,7 +193,7 @@ def on_scsi(disk_type: str) -> bool:
 def image_arguments(params: KvmParams, places: Places) -> Iterator[str]:
     """CD and floppy images; they are read only."""
     images = [params.cdrom_image_path, params.cdrom2_image_path]
-    scsi = on_scsi(params.cdrom_disk_type)
+    scsi = is_on_scsi(params.cdrom_disk_type)
     if scsi and any(images) and "scsi" not in places.taken:
         yield from ("-device", _scsi_controller(params, places))
     for index, image in enumerate(images, start=1):
@@ -222,11 +222,11 @@ def _image_device(index: int, params: KvmParams, places: Places) -> Device:
     name = f"cd{index}"
     device = {"driver": model, "id": name, "drive": f"cdrom{index}"}
     if model == "virtio-blk-pci":
-        device |= _placed(places.express(name))
+        device |= _parse_place(places.express(name))
     elif model == "ide-cd":
-        device |= _placed(places.ide(name))
-    elif on_scsi(params.cdrom_disk_type):
-        device |= _placed(places.scsi(name))
+        device |= _parse_place(places.ide(name))
+    elif is_on_scsi(params.cdrom_disk_type):
+        device |= _parse_place(places.scsi(name))
     return device
 
 
@@ -241,7 +241,7 @@ def nic_device(nic: Nic, params: KvmParams, places: Places) -> Device:
     }
     if params.nic_type not in _ISA_NICS:
         paravirtual = params.nic_type == "paravirtual"
-        device |= _placed(places.express(name) if paravirtual else places.slot(name))
+        device |= _parse_place(places.express(name) if paravirtual else places.slot(name))
         if not _network_boot(params):
             # Only a guest that boots from the network gets the code for that.
             device["romfile"] = ""

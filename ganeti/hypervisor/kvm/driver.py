@@ -107,7 +107,7 @@ class KvmHypervisor(Hypervisor):
         this one reset, but the PC firmware then resets once more by itself, which would end it.
         """
         name = instance.name
-        found = self._found(name, "so it cannot be rebooted")
+        found = self._find_running(name, "so it cannot be rebooted")
         if found.runtime.params.reboot_behavior == "exit":
             power.end(self.store, name, found.pid or 0)
             self.start(instance, disks)
@@ -117,7 +117,7 @@ class KvmHypervisor(Hypervisor):
 
     def balloon(self, instance: NodeInstance, memory: int) -> None:
         """Set the memory of a running guest to ``memory`` MiB, at most what it was started with."""
-        found = self._found(instance.name, "so its memory cannot be changed")
+        found = self._find_running(instance.name, "so its memory cannot be changed")
         most = found.runtime.instance.backend("maxmem", memory)
         if memory > most:
             raise errors.HypervisorError(
@@ -128,7 +128,7 @@ class KvmHypervisor(Hypervisor):
             qmp.command("balloon", {"value": memory * 1024 * 1024})
         self.store.save(msgspec.structs.replace(found.runtime, memory=memory))
 
-    def _found(self, name: str, consequence: str) -> runtime.Guest:
+    def _find_running(self, name: str, consequence: str) -> runtime.Guest:
         found = self.store.find(name)
         if found is None or not self.store.runs(found):
             raise errors.HypervisorError(
@@ -142,7 +142,7 @@ class KvmHypervisor(Hypervisor):
         self._hotplug.check(instance.name)
 
     def plugged_disks(self, name: str) -> list[str] | None:
-        return self._hotplug.plugged(name)
+        return self._hotplug.list_disks(name)
 
     def plug_disk(self, instance: NodeInstance, disk: AttachedDisk) -> None:
         self._hotplug.plug_disk(instance.name, _drive(disk))
@@ -206,19 +206,19 @@ class KvmHypervisor(Hypervisor):
 
     def list_names(self) -> list[str]:
         """Also guests that shut themselves down, until they are cleaned up."""
-        return [name for name, _ in self._running()]
+        return [name for name, _ in self._list_running()]
 
     def info(self, name: str) -> InstanceInfo | None:
         found = self.store.find(name)
         return None if found is None else self._info(name, found)
 
     def info_all(self) -> dict[str, InstanceInfo]:
-        return dict(self._running())
+        return dict(self._list_running())
 
     def guest_process(self, name: str) -> int | None:
         return self.store.pid(name)
 
-    def _running(self) -> Iterator[tuple[str, InstanceInfo]]:
+    def _list_running(self) -> Iterator[tuple[str, InstanceInfo]]:
         for name in self.store.names():
             info = self.info(name)
             if info is not None:
@@ -247,7 +247,7 @@ class KvmHypervisor(Hypervisor):
         memory = host.memory()
         processors = host.processors()
         pids = (self.store.pid(name) for name in self.store.names())
-        guests = sum(qemu_process.resident(pid) for pid in pids if pid is not None)
+        guests = sum(qemu_process.measure_resident(pid) for pid in pids if pid is not None)
         return NodeInfo(
             memory_total=memory.total,
             memory_free=memory.available,

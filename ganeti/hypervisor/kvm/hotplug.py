@@ -20,16 +20,16 @@ from ganeti.hypervisor.kvm.devices import Drive
 from ganeti.hypervisor.kvm.hotplug_parts import (
     DELETED,
     Change,
+    add_drive,
     close_disk,
     close_net,
+    escape,
     human_command,
     insert,
     lend,
-    lent_netdev,
-    quoted,
+    make_netdev,
+    remove_device,
     size_of,
-    with_drive,
-    without_device,
 )
 from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.runtime import Runtime, Store
@@ -55,9 +55,9 @@ class Hotplug:
 
     def check(self, name: str) -> None:
         """Refuse when the guest does not run or its machine has no places."""
-        self._check(self._running(name))
+        self._check(self._find_runtime(name))
 
-    def plugged(self, name: str) -> list[str] | None:
+    def list_disks(self, name: str) -> list[str] | None:
         """Uuids of the guest's disks, as far as that is on record; None when it does not run."""
         found = self._store.find(name)
         if found is None or not self._store.runs(found) or found.runtime.move != "none":
@@ -66,7 +66,7 @@ class Hotplug:
 
     @contextlib.contextmanager
     def _change(self, name: str) -> Iterator[Change]:
-        runtime = self._running(name)
+        runtime = self._find_runtime(name)
         try:
             with self._store.control(name) as qmp:
                 yield Change(self._store, runtime, qmp)
@@ -79,7 +79,7 @@ class Hotplug:
                 else f"devices of instance {name} cannot be changed: {err}"
             ) from err
 
-    def _running(self, name: str) -> Runtime:
+    def _find_runtime(self, name: str) -> Runtime:
         found = self._store.find(name)
         if found is None or not self._store.runs(found):
             raise errors.HotplugError(f"instance {name} does not run on this node")
@@ -110,7 +110,7 @@ class Hotplug:
         with self._change(name) as change:
             self._check(change.runtime)
             params = change.params
-            if params.disk_type not in _HOT_DISKS and not devices.on_scsi(params.disk_type):
+            if params.disk_type not in _HOT_DISKS and not devices.is_on_scsi(params.disk_type):
                 raise errors.HotplugError(
                     f"disks of disk_type {params.disk_type} cannot be added to or removed from"
                     f" the running instance {name}"
@@ -123,7 +123,7 @@ class Hotplug:
                 self._open_disk(change, drive, undo)
                 change.qmp.command("device_add", device)
                 undo.pop_all()
-            change.save(drives=with_drive(change.runtime.drives, drive), places=places.taken)
+            change.save(drives=add_drive(change.runtime.drives, drive), places=places.taken)
 
     def _open_disk(self, change: Change, drive: Drive, undo: contextlib.ExitStack) -> None:
         node = devices.device_id("disk", drive.uuid)
@@ -131,7 +131,7 @@ class Hotplug:
         undo.callback(close_disk, change.qmp, node)
         if drive.uri is not None:
             text = devices.uri_drive(drive, drive.uri, change.params)
-            answer = human_command(change.qmp, f'drive_add 0 "{quoted(text)}"')
+            answer = human_command(change.qmp, f'drive_add 0 "{escape(text)}"')
             if answer.strip() != "OK":
                 raise errors.HotplugError(
                     f"disk {drive.uuid} cannot be opened: {answer.strip()[:300]}"
@@ -149,7 +149,7 @@ class Hotplug:
         with self._change(name) as change:
             device = devices.disk_id(uuid)
             params = change.params
-            if params.disk_type not in _HOT_DISKS and not devices.on_scsi(params.disk_type):
+            if params.disk_type not in _HOT_DISKS and not devices.is_on_scsi(params.disk_type):
                 raise errors.HotplugError(
                     f"disks of disk_type {params.disk_type} cannot be added to or removed from"
                     f" the running instance {name}"
@@ -157,7 +157,7 @@ class Hotplug:
             self._remove_device(change, device, f"disk {uuid}")
             close_disk(change.qmp, devices.device_id("disk", uuid))
             drives = tuple(drive for drive in change.runtime.drives if drive.uuid != uuid)
-            change.save(drives=drives, places=without_device(change.runtime.places, device))
+            change.save(drives=drives, places=remove_device(change.runtime.places, device))
 
     def resize_disk(self, name: str, drive: Drive, size: int) -> None:
         """Tell the guest how large a disk is now; ``size`` in MiB counts where it is not seen."""
@@ -206,7 +206,7 @@ class Hotplug:
                 network.open_card(runtime.instance, index, nic, params, self._scripts, opened)
                 card = opened[0]
                 device = devices.nic_device(card.nic, params, places)
-                netdev = lent_netdev(change.qmp, card.nic)
+                netdev = make_netdev(change.qmp, card.nic)
                 close_net(change.qmp, netdev["id"])
                 change.qmp.command("netdev_add", netdev)
                 undo.callback(close_net, change.qmp, netdev["id"])
@@ -245,7 +245,7 @@ class Hotplug:
         change.save(
             cards=tuple(cards),
             instance=change.nics(nics),
-            places=without_device(runtime.places, device),
+            places=remove_device(runtime.places, device),
         )
         self._store.note_cards(runtime.instance.name, cards)
 
@@ -316,8 +316,10 @@ class Hotplug:
         with self._change(instance.name) as change:
             masks = pinning.plan(mask, wanted)
             slots = processors.slots(change.qmp)
-            new = processors.to_add(slots, wanted, instance.name)
-            surplus = processors.to_remove(slots, wanted, instance.name, change.runtime.accelerator)
+            new = processors.find_added(slots, wanted, instance.name)
+            surplus = processors.find_removed(
+                slots, wanted, instance.name, change.runtime.accelerator
+            )
             try:
                 for slot in new:
                     change.qmp.command("device_add", slot.device())
@@ -369,7 +371,7 @@ class Hotplug:
                     raise
             end = Deadline(_UNPLUG_TIMEOUT)
             while (left := end.left) > 0:
-                event = events.next(left)
+                event = events.wait_next(left)
                 if event is None:
                     break
                 named = str((event.get("data") or {}).get(key))

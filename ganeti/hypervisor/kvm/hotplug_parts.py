@@ -63,11 +63,11 @@ class Change:
         return bool(self.runtime.user) or self.params.use_chroot
 
 
-def with_drive(drives: Sequence[Drive], drive: Drive) -> tuple[Drive, ...]:
+def add_drive(drives: Sequence[Drive], drive: Drive) -> tuple[Drive, ...]:
     return (*(known for known in drives if known.uuid != drive.uuid), drive)
 
 
-def without_device(places: dict[str, str], device: str) -> dict[str, str]:
+def remove_device(places: dict[str, str], device: str) -> dict[str, str]:
     return {key: place for key, place in places.items() if key != device}
 
 
@@ -91,7 +91,7 @@ def lend(qmp: Qmp, path: str, *, write: bool) -> str:
         os.close(fd)
 
 
-def lent_netdev(qmp: Qmp, nic: devices.Nic) -> dict[str, object]:
+def make_netdev(qmp: Qmp, nic: devices.Nic) -> dict[str, object]:
     """Arguments of ``netdev_add`` for a tap, whose descriptors QEMU gets under names."""
     names: dict[str, list[str]] = {"fd": [], "vhostfd": []}
     for kind, fds in (("fd", nic.fds), ("vhostfd", nic.vhost_fds)):
@@ -115,20 +115,20 @@ def close_disk(qmp: Qmp, node: str) -> None:
     Raises:
         HypervisorError: it is still in use.
     """
-    if _opened(qmp, node):
-        retry.retry_until(lambda: _deleted(qmp, node), timeout=_CLOSE_TIMEOUT, largest=0.1)
-        if _opened(qmp, node):
+    if _is_open(qmp, node):
+        retry.retry_until(lambda: _delete(qmp, node), timeout=_CLOSE_TIMEOUT, largest=0.1)
+        if _is_open(qmp, node):
             qmp.command("blockdev-del", {"node-name": node})
     elif any(entry.get("device") == node for entry in qmp.command("query-block")):
         human_command(qmp, f"drive_del {node}")
 
 
-def _opened(qmp: Qmp, node: str) -> bool:
+def _is_open(qmp: Qmp, node: str) -> bool:
     nodes = qmp.command("query-named-block-nodes", {"flat": True})
     return any(entry.get("node-name") == node for entry in nodes)
 
 
-def _deleted(qmp: Qmp, node: str) -> bool | None:
+def _delete(qmp: Qmp, node: str) -> bool | None:
     try:
         qmp.command("blockdev-del", {"node-name": node})
     except errors.HypervisorError as err:
@@ -149,7 +149,7 @@ def human_command(qmp: Qmp, line: str) -> str:
     return str(qmp.command("human-monitor-command", {"command-line": line}))
 
 
-def quoted(text: str) -> str:
+def escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 

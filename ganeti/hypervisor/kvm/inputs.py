@@ -78,7 +78,7 @@ def drive(attached: AttachedDisk) -> Drive:
     )
 
 
-def missing_files(params: KvmParams, paths: Paths) -> Iterator[str]:
+def find_missing_files(params: KvmParams, paths: Paths) -> Iterator[str]:
     """A sentence for every file or directory of the parameters that is missing on the node."""
     for name, _ in NODE_FILES:
         value = getattr(params, name)

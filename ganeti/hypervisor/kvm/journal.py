@@ -75,7 +75,7 @@ def _events(data: bytes) -> list[Event]:
     return found
 
 
-def resumed(events: Iterable[Event]) -> bool:
+def was_resumed(events: Iterable[Event]) -> bool:
     """Whether a guest that was awaited has run since."""
     return any(event["event"] == "RESUME" for event in events)
 
@@ -95,7 +95,7 @@ def handed_over(events: Iterable[Event]) -> bool:
     return gone
 
 
-def own_will(events: Iterable[Event]) -> bool:
+def was_own_will(events: Iterable[Event]) -> bool:
     """Whether the last SHUTDOWN came from the guest, without a POWERDOWN before.
 
     A press of the power button belongs to the boot that follows the last RESET.

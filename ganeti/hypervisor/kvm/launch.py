@@ -60,13 +60,15 @@ def launch(
     except BaseException:  # an interrupt too: no half-started QEMU stays
         _end(child, pid_file)
         raise
-    text = "\n".join(filter(None, (output.decode("utf-8", "replace").strip(), last_words(log))))
+    text = "\n".join(
+        filter(None, (output.decode("utf-8", "replace").strip(), read_last_messages(log)))
+    )
     if child.returncode != 0:
         raise errors.HypervisorError(_explain(child.returncode, text))
     return text
 
 
-def last_words(log: Path | None) -> str:
+def read_last_messages(log: Path | None) -> str:
     """The end of QEMU's messages, empty when there are none."""
     if log is None:
         return ""

@@ -26,11 +26,11 @@ from ganeti.base.clock import Deadline
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import journal, migration_plan, power, uids
 from ganeti.hypervisor.kvm.migration_parts import (
+    add_sums,
     has_taken_over,
+    hold_still,
     listen,
     resume_guest,
-    standing_still,
-    with_sums,
 )
 from ganeti.hypervisor.kvm.migration_plan import Journey
 from ganeti.hypervisor.kvm.params import KvmParams, load
@@ -63,7 +63,7 @@ class Migration:
 
     def check(self, name: str) -> None:
         """Refuse a guest that does not run here, or is of a version that wrote less down."""
-        runtime = self._running(name).runtime
+        runtime = self._find_running(name).runtime
         if not runtime.machine:
             raise errors.HypervisorError(
                 f"instance {name} was started by an older version, which did not note its machine;"
@@ -73,7 +73,7 @@ class Migration:
     def info(self, name: str) -> dict[str, Any]:
         """The guest as it runs, and the key."""
         self.check(name)
-        runtime = self._running(name).runtime
+        runtime = self._find_running(name).runtime
         with self._store.control(name) as qmp:
             running = bool(qmp.command("query-status")["running"])
         trip = Journey(
@@ -85,12 +85,12 @@ class Migration:
             memory=runtime.memory,
             processors=runtime.processors,
             running=running,
-            key=self._own_key(runtime),
+            key=self._find_key(runtime),
         )
         found: dict[str, Any] = msgspec.to_builtins(trip)
         return found
 
-    def _own_key(self, runtime: Runtime) -> str:
+    def _find_key(self, runtime: Runtime) -> str:
         """The key of a move that was announced, or a new one."""
         path = self._key_dir(runtime) / "keys.psk"
         with contextlib.suppress(FileNotFoundError, IndexError):
@@ -102,7 +102,7 @@ class Migration:
     def begin(self, name: str, params: KvmParams, target: str, *, live: bool) -> None:
         """Begin to send."""
         where = migration_plan.destination(target, params)
-        found = self._running(name)
+        found = self._find_running(name)
         runtime = found.runtime
         if not (self._key_dir(runtime) / "keys.psk").exists():
             raise errors.HypervisorError(
@@ -131,13 +131,13 @@ class Migration:
         """How far it is; waits up to 2 s for the end, and begins post-copy when it is time."""
         found = self._store.find(name)
         if found is None or found.pid is None:
-            return self._of_dead(name, found)
+            return self._report_dead(name, found)
         try:
             with self._store.control(name) as qmp:
                 return migration_plan.status(self._followed(qmp, params))
         except errors.HypervisorError:
             if process.wait_exit(found.pid, 1.0):
-                return self._of_dead(name, self._store.find(name))
+                return self._report_dead(name, self._store.find(name))
             raise
 
     @staticmethod
@@ -150,10 +150,10 @@ class Migration:
                     qmp.command("migrate-start-postcopy")
                 left = end.left
                 if answer.get("status", "none") in {*migration_plan.ENDED, "none"} or left <= 0:
-                    return with_sums(qmp, answer)
-                events.next(left)
+                    return add_sums(qmp, answer)
+                events.wait_next(left)
 
-    def _of_dead(self, name: str, found: Guest | None) -> MigrationStatus:
+    def _report_dead(self, name: str, found: Guest | None) -> MigrationStatus:
         gone = found is not None and found.runtime.move == "out" and self._handed_over(found)
         if gone:
             return MigrationStatus(status=MigrationState.COMPLETED)
@@ -176,7 +176,7 @@ class Migration:
             self._drop_key(found.runtime)
             return
         with self._store.control(name) as qmp:
-            word = self._stopped(qmp, name)
+            word = self._cancel_running(qmp, name)
             if word.startswith("postcopy"):
                 raise errors.HypervisorError(
                     f"instance {name} runs at its target with a part of its memory still here, so"
@@ -199,7 +199,7 @@ class Migration:
         self._starter.remove(name)
 
     @staticmethod
-    def _stopped(qmp: Qmp, name: str) -> str:
+    def _cancel_running(qmp: Qmp, name: str) -> str:
         """Cancel what is going on; QEMU's word for how it ended."""
         with qmp.events("MIGRATION") as events:
             end = Deadline(_CANCEL_TIMEOUT)
@@ -217,7 +217,7 @@ class Migration:
                         f"QEMU of instance {name} does not stop sending ({word}) within"
                         f" {_CANCEL_TIMEOUT:g} s"
                     )
-                events.next(min(left, 1.0))
+                events.wait_next(min(left, 1.0))
 
     # the target
 
@@ -230,12 +230,12 @@ class Migration:
     ) -> str:
         """Start a QEMU that waits at the address; returns where."""
         name = instance.name
-        trip = migration_plan.journey(info, instance)
+        trip = migration_plan.read_journey(info, instance)
         params = load(instance.hvparams)
         migration_plan.host_port(address, 1)
         self._discard(name)
         arrival = Arrival(trip.machine, trip.accelerator, trip.places, trip.memory, trip.processors)
-        self._starter.start(trip.instance, migration_plan.ordered(disks, trip), arrival=arrival)
+        self._starter.start(trip.instance, migration_plan.order_disks(disks, trip), arrival=arrival)
         try:
             found = self._store.find(name)
             if found is None:
@@ -257,7 +257,7 @@ class Migration:
         found = self._store.find(name)
         if found is None:
             raise errors.HypervisorError(f"instance {name} did not arrive on this node")
-        if found.runtime.move == "in" and not self._taken_over(found):
+        if found.runtime.move == "in" and not self._was_taken_over(found):
             self._await_arrival(name, found)
             if info.get("running", True):
                 self._release(name)
@@ -279,7 +279,7 @@ class Migration:
         if found is None or found.pid is None:
             raise errors.HypervisorError(
                 f"instance {name} did not arrive: its QEMU has ended on this node"
-                + self._starter.why_ended(name)
+                + self._starter.explain_end(name)
             )
         end = Deadline(_ARRIVAL_TIMEOUT)
         with self._store.control(name) as qmp, qmp.events("MIGRATION", "RESUME") as events:
@@ -289,7 +289,7 @@ class Migration:
                     raise errors.HypervisorError(
                         f"instance {name} has not arrived on this node: not everything was sent"
                     )
-                events.next(min(left, 1.0))
+                events.wait_next(min(left, 1.0))
 
     def _release(self, name: str) -> None:
         """Let a guest that has arrived run, if it stands still."""
@@ -311,8 +311,8 @@ class Migration:
             if found.pid is None:
                 return
             raise has_taken_over(name)
-        with standing_still(found.pid, self._store.pid_file(name)):
-            if self._taken_over(found):
+        with hold_still(found.pid, self._store.pid_file(name)):
+            if self._was_taken_over(found):
                 raise has_taken_over(name)
             if found.pid is not None:
                 power.kill(self._store, name, found.pid)
@@ -320,7 +320,7 @@ class Migration:
 
     # both
 
-    def _running(self, name: str) -> Guest:
+    def _find_running(self, name: str) -> Guest:
         found = self._store.find(name)
         if found is None or not self._store.runs(found):
             raise errors.HypervisorError(f"instance {name} does not run on this node")
@@ -330,9 +330,9 @@ class Migration:
         runtime = found.runtime
         return journal.handed_over(self._store.journal(runtime.instance.name).lines(runtime.mark))
 
-    def _taken_over(self, found: Guest) -> bool:
+    def _was_taken_over(self, found: Guest) -> bool:
         runtime = found.runtime
-        return journal.resumed(self._store.journal(runtime.instance.name).lines(runtime.mark))
+        return journal.was_resumed(self._store.journal(runtime.instance.name).lines(runtime.mark))
 
     def _note(self, runtime: Runtime, **changes: object) -> None:
         self._store.save(msgspec.structs.replace(runtime, **changes))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FINALIZE = 10.0
 
 
-def with_sums(qmp: Qmp, answer: dict[str, Any]) -> dict[str, Any]:
+def add_sums(qmp: Qmp, answer: dict[str, Any]) -> dict[str, Any]:
     """QEMU says that it is complete a moment before it knows how long that took."""
     if answer.get("status") != "completed":
         return answer
@@ -57,7 +57,7 @@ def has_taken_over(name: str) -> errors.HypervisorError:
 
 
 @contextlib.contextmanager
-def standing_still(pid: int | None, pid_file: Path) -> Any:
+def hold_still(pid: int | None, pid_file: Path) -> Any:
     """Stop the process of a guest meanwhile; it goes on afterwards, if it was not killed."""
     stopped = pid is not None and qemu_process.send(pid, pid_file, signal.SIGSTOP)
     try:
@@ -76,7 +76,7 @@ def resume_guest(qmp: Qmp, name: str) -> None:
     meanwhile; no event tells when it has done so.
     """
 
-    def resumed() -> bool | None:
+    def has_resumed() -> bool | None:
         status = qmp.command("query-status")
         if status["status"] == "finish-migrate":
             return None
@@ -84,7 +84,7 @@ def resume_guest(qmp: Qmp, name: str) -> None:
             qmp.command("cont")
         return True
 
-    if retry.retry_until(resumed, timeout=FINALIZE) is None:
+    if retry.retry_until(has_resumed, timeout=FINALIZE) is None:
         raise errors.HypervisorError(
             f"QEMU of instance {name} has not ended its migration within {FINALIZE:.0f} s"
         )

@@ -66,7 +66,7 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True):
     key: str
 
 
-def journey(info: Mapping[str, object], instance: NodeInstance) -> Journey:
+def read_journey(info: Mapping[str, object], instance: NodeInstance) -> Journey:
     """What a source said, for an instance.
 
     Raises:
@@ -87,7 +87,7 @@ def journey(info: Mapping[str, object], instance: NodeInstance) -> Journey:
     return found
 
 
-def ordered(disks: Sequence[AttachedDisk], trip: Journey) -> list[AttachedDisk]:
+def order_disks(disks: Sequence[AttachedDisk], trip: Journey) -> list[AttachedDisk]:
     """The disks as the running guest has them.
 
     Raises:

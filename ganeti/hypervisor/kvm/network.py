@@ -66,15 +66,15 @@ class Scripts:
 
     conf: Path
 
-    def up(self) -> Path | None:
+    def find_up_script(self) -> Path | None:
         """What attaches a card instead of us."""
-        return self._first(_UP)
+        return self._find_first(_UP)
 
-    def down(self) -> Path | None:
+    def find_down_script(self) -> Path | None:
         """What detaches a card instead of us."""
-        return self._first(_DOWN)
+        return self._find_first(_DOWN)
 
-    def _first(self, names: Sequence[str]) -> Path | None:
+    def _find_first(self, names: Sequence[str]) -> Path | None:
         paths = (self.conf / name for name in names)
         return next((p for p in paths if p.is_file() and os.access(p, os.X_OK)), None)
 
@@ -185,13 +185,13 @@ def detach(
     """
     if card.tap is None:
         return
-    script = scripts.down()
+    script = scripts.find_down_script()
     if script is not None:
         environment = script_environment(instance, index, nic, card.tap)
         result = process.run([str(script)], timeout=_TIMEOUT, env=environment)
         if not result.ok:
             log.warning("%s for tap %s: %s", script, card.tap, result.explain())
-    if scripts.up() is not None:
+    if scripts.find_up_script() is not None:
         # Nothing of ours was done.
         return
     for argv in (*(release_plan(card, nic) if alive else ()), *detach_plan(card)):
@@ -206,7 +206,7 @@ def _check(name: str, index: int, mode: str, link: str, scripts: Scripts) -> Non
     what = f"NIC {index} of instance {name}"
     if mode not in set(NicMode):
         raise errors.HypervisorError(f"{what} has the unknown mode '{mode}'")
-    if scripts.up() is not None:
+    if scripts.find_up_script() is not None:
         return
     if mode == NicMode.EXT:
         raise errors.HypervisorError(
@@ -273,7 +273,7 @@ def attach(instance: NodeInstance, index: int, nic: NodeNic, card: Card, scripts
         HypervisorError: a command or the script failed, with its words.
     """
     tap = card.tap or ""
-    script = scripts.up()
+    script = scripts.find_up_script()
     try:
         if script is not None:
             environment = script_environment(instance, index, nic, tap)

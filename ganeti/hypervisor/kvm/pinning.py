@@ -88,7 +88,7 @@ def pin(pid: int, mask: Mask) -> None:
     for thread in os.listdir(f"/proc/{pid}/task"):
         # A worker thread may end meanwhile.
         with contextlib.suppress(ProcessLookupError):
-            _set(int(thread), mask)
+            _set_affinity(int(thread), mask)
 
 
 def pin_each(threads: Sequence[int], masks: Sequence[Mask]) -> None:
@@ -99,10 +99,10 @@ def pin_each(threads: Sequence[int], masks: Sequence[Mask]) -> None:
     """
     for thread, mask in zip(threads, masks, strict=True):
         if mask is not None:
-            _set(thread, mask)
+            _set_affinity(thread, mask)
 
 
-def _set(thread: int, mask: frozenset[int]) -> None:
+def _set_affinity(thread: int, mask: frozenset[int]) -> None:
     try:
         os.sched_setaffinity(thread, mask)
     except ProcessLookupError:

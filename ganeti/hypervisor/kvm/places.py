@@ -96,7 +96,7 @@ class Places:
         count = _SCSI_TARGETS.get(self._scsi_controller, 7)
         return self._take(device, count, "bus=scsi.0,scsi-id={}".format, "scsi targets")
 
-    def free(self, device: str) -> None:
+    def release(self, device: str) -> None:
         """Forget a device that is gone."""
         self.taken.pop(device, None)
 

@@ -29,7 +29,7 @@ def press(store: Store, name: str, pid: int, timeout: float) -> None:
     while True:
         # However long somebody waits, a QEMU that does not answer is told of soon.
         limit = min(QMP_TIMEOUT, max(1.0, end.left))
-        if not _tell(store, name, pid, "system_powerdown", limit):
+        if not _send(store, name, pid, "system_powerdown", limit):
             return
         left = end.left
         if process.wait_exit(pid, min(left, _PRESS_AGAIN)) or left <= _PRESS_AGAIN:
@@ -43,7 +43,7 @@ def end(store: Store, name: str, pid: int) -> None:
         HypervisorError: it does not even die.
     """
     try:
-        _tell(store, name, pid, "quit", _QUIT_TIMEOUT)
+        _send(store, name, pid, "quit", _QUIT_TIMEOUT)
         if process.wait_exit(pid, _QUIT_TIMEOUT):
             return
         log.warning("QEMU of instance %s does not end; it is killed", name)
@@ -61,7 +61,7 @@ def kill(store: Store, name: str, pid: int) -> None:
         )
 
 
-def _tell(store: Store, name: str, pid: int, command: str, timeout: float) -> bool:
+def _send(store: Store, name: str, pid: int, command: str, timeout: float) -> bool:
     """Send a command; False when QEMU ended meanwhile."""
     try:
         with store.control(name, timeout) as qmp:

@@ -50,10 +50,10 @@ class Slot:
 
 def slots(qmp: Qmp) -> list[Slot]:
     """All places of a running guest, in the order in which they are filled."""
-    return ordered(qmp.command("query-hotpluggable-cpus"))
+    return order_slots(qmp.command("query-hotpluggable-cpus"))
 
 
-def ordered(answer: Sequence[dict[str, Any]]) -> list[Slot]:
+def order_slots(answer: Sequence[dict[str, Any]]) -> list[Slot]:
     """The places of QEMU's answer. Pure."""
     entries = sorted(answer, key=lambda item: [item["props"].get(key, 0) for key in _ORDER])
     return [
@@ -62,7 +62,7 @@ def ordered(answer: Sequence[dict[str, Any]]) -> list[Slot]:
     ]
 
 
-def to_add(found: Sequence[Slot], wanted: int, name: str) -> list[Slot]:
+def find_added(found: Sequence[Slot], wanted: int, name: str) -> list[Slot]:
     """Empty places to fill, first ones first. Pure.
 
     Raises:
@@ -76,7 +76,7 @@ def to_add(found: Sequence[Slot], wanted: int, name: str) -> list[Slot]:
     return [slot for slot in found[:wanted] if not slot.path]
 
 
-def to_remove(
+def find_removed(
     found: Sequence[Slot], wanted: int, name: str, accelerator: Accelerator
 ) -> list[Slot]:
     """Processors that have to go, last ones first. Pure.

@@ -54,7 +54,7 @@ def _stat(pid: int) -> list[bytes]:
         return []
 
 
-def resident(pid: int) -> int:
+def measure_resident(pid: int) -> int:
     """MiB of memory that a process really has; 0 when it is gone."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])

@@ -124,14 +124,14 @@ class Qmp:
         Raises:
             HypervisorError: QEMU did not take it.
         """
-        self._call(self._with_descriptor(fd, "getfd", {"fdname": name}), "getfd", self._timeout)
+        self._call(self._send_descriptor(fd, "getfd", {"fdname": name}), "getfd", self._timeout)
 
     def add_descriptor(self, fd: int) -> str:
         """Send QEMU a copy of a descriptor; returns the file name that stands for it in QEMU."""
-        answer = self._call(self._with_descriptor(fd, "add-fd", None), "add-fd", self._timeout)
+        answer = self._call(self._send_descriptor(fd, "add-fd", None), "add-fd", self._timeout)
         return f"/dev/fdset/{answer['fdset-id']}"
 
-    async def _with_descriptor(
+    async def _send_descriptor(
         self, fd: int, name: str, arguments: Mapping[str, object] | None
     ) -> Any:
         self._client.send_fd_scm(fd)
@@ -211,7 +211,7 @@ class Events:
         self._qmp = qmp
         self._listener = listener
 
-    def next(self, timeout: float) -> dict[str, Any] | None:
+    def wait_next(self, timeout: float) -> dict[str, Any] | None:
         """The next event, None when there was none for so many seconds, or QEMU ended."""
         event = self._qmp.wait(self._listener.get(), timeout)
         return None if event is None else dict(event)
@@ -235,7 +235,7 @@ def connect_unix(path: Path, timeout: float) -> socket.socket:
             directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             address = f"/proc/self/fd/{directory}/{path.name}"
         if (
-            retry.retry_until(lambda: _connected(sock, address), timeout=timeout, largest=0.1)
+            retry.retry_until(lambda: _connect_socket(sock, address), timeout=timeout, largest=0.1)
             is None
         ):
             raise TimeoutError
@@ -252,7 +252,7 @@ def connect_unix(path: Path, timeout: float) -> socket.socket:
     return sock
 
 
-def _connected(sock: socket.socket, address: str) -> bool | None:
+def _connect_socket(sock: socket.socket, address: str) -> bool | None:
     """None when the queue of the socket is full, which no event tells the end of."""
     try:
         sock.connect(address)

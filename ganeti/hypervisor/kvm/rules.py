@@ -43,7 +43,7 @@ def problems(params: KvmParams) -> list[str]:
     The sources are QEMU's rules, and Ganeti's where it refuses a combination.
     """
     found: list[str] = []
-    for rule in (_boot, _accelerator, _disks, _paths, _display, _spice, _security, _others):
+    for rule in (_boot, _accelerator, _disks, _paths, _display, _spice, _security, _check_others):
         found.extend(rule(params))
     return found
 
@@ -136,7 +136,7 @@ def _security(params: KvmParams) -> Iterator[str]:
         yield "security_domain is only used with security_model user"
 
 
-def _others(params: KvmParams) -> Iterator[str]:
+def _check_others(params: KvmParams) -> Iterator[str]:
     machine = params.machine_version
     if params.firmware == "uefi-secure" and "q35" not in machine:
         yield "firmware is uefi-secure, so machine_version must be a machine of type q35"

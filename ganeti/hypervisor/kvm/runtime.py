@@ -279,7 +279,7 @@ class Store:
         if move == "none":
             return True
         lines = self.journal(guest.runtime.instance.name).lines(guest.runtime.mark)
-        return journal.resumed(lines) if move == "in" else not journal.handed_over(lines)
+        return journal.was_resumed(lines) if move == "in" else not journal.handed_over(lines)
 
     def journal(self, name: str) -> journal.Journal:
         """What QEMU noted about a guest."""
@@ -287,7 +287,7 @@ class Store:
 
     def shut_itself_down(self, name: str) -> bool:
         """Whether the guest ended by its own will, not asked by anybody."""
-        return journal.own_will(self.journal(name).tail())
+        return journal.was_own_will(self.journal(name).tail())
 
 
 def socket_name(name: str, kind: str) -> str:

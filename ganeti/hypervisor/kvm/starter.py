@@ -155,7 +155,7 @@ class Starter:
             start.instance, start.disks, params, cards, paused=start.paused or held
         )
         machine = arrival.machine if arrival else argv.machine(params, start.node)
-        guest = argv.replaced(
+        guest = argv.replace_late_values(
             guest,
             user=start.user,
             machine=machine,
@@ -248,7 +248,7 @@ class Starter:
         Raises:
             HypervisorError: all of the problems.
         """
-        found = [*problems(params), *inputs.missing_files(params, self._paths)]
+        found = [*problems(params), *inputs.find_missing_files(params, self._paths)]
         if found:
             raise errors.HypervisorError("; ".join(found))
         firmware.find(params)
@@ -256,9 +256,9 @@ class Starter:
             uids.uid_of(params.security_domain)
         binary.locate(params.kvm_path)
 
-    def why_ended(self, name: str) -> str:
+    def explain_end(self, name: str) -> str:
         """QEMU's last message in brackets, for an error; empty when it printed nothing."""
-        words = launch.last_words(qemu_log(self._paths, name)).splitlines()
+        words = launch.read_last_messages(qemu_log(self._paths, name)).splitlines()
         return f" ({words[-1]})" if words else ""
 
     def settle(self, record: runtime.Runtime) -> None:

@@ -34,7 +34,7 @@ def user_of(params: KvmParams, paths: Paths) -> Iterator[str]:
     if params.security_model == "user":
         yield params.security_domain
     elif params.security_model == "pool":
-        with _from_pool(paths) as uid:
+        with _try_pool(paths) as uid:
             yield _runas(uid)
     else:
         yield ""
@@ -54,8 +54,8 @@ def uid_of(user: str) -> int:
 
 
 @contextlib.contextmanager
-def _from_pool(paths: Paths) -> Iterator[int]:
-    pool = parse_pool(_configured(paths))
+def _try_pool(paths: Paths) -> Iterator[int]:
+    pool = parse_pool(_read_pool(paths))
     if not pool:
         raise errors.HypervisorError(
             "security_model is pool, but the cluster has no pool of users;"
@@ -63,7 +63,7 @@ def _from_pool(paths: Paths) -> Iterator[int]:
         )
     directory = paths.run / "uid-pool"
     files.ensure_dir(directory)
-    used = _used()
+    used = _find_used()
     for low, high in pool:
         for uid in range(low, high + 1):
             if uid in used:
@@ -74,7 +74,7 @@ def _from_pool(paths: Paths) -> Iterator[int]:
             except errors.LockError:
                 continue
             try:
-                if uid in _used():
+                if uid in _find_used():
                     # Somebody else's guest got it after the first look.
                     continue
                 yield uid
@@ -87,7 +87,7 @@ def _from_pool(paths: Paths) -> Iterator[int]:
     )
 
 
-def _configured(paths: Paths) -> str:
+def _read_pool(paths: Paths) -> str:
     path = paths.ssconf("uid_pool")
     try:
         return files.read_text(path)
@@ -108,7 +108,7 @@ def parse_pool(text: str) -> list[tuple[int, int]]:
     return found
 
 
-def _used() -> set[int]:
+def _find_used() -> set[int]:
     """User ids that have a process; one that has ended and was not noticed yet does not count."""
     found = set()
     for entry in os.scandir("/proc"):

@@ -39,7 +39,7 @@ class Layout:
             return 1
         return 2 if controller in self.unified_controllers else None
 
-    def missing(self, controllers: Iterable[str]) -> list[str]:
+    def find_missing(self, controllers: Iterable[str]) -> list[str]:
         """Those that the node does not have."""
         return [name for name in controllers if self.version(name) is None]
 
@@ -115,7 +115,7 @@ def usage(known: Layout, pid: int) -> Usage | None:
         memory = directory(known, groups, "memory")
         return Usage(
             limit=_limit(memory, known.version("memory")),
-            anonymous=_anonymous(memory, known.version("memory")),
+            anonymous=_read_anonymous(memory, known.version("memory")),
             cpu_seconds=_cpu_seconds(known, groups),
         )
     except (FileNotFoundError, ProcessLookupError):
@@ -135,7 +135,7 @@ def _limit(memory: Path | None, version: int | None) -> int | None:
     return int(text) // _MIB
 
 
-def _anonymous(memory: Path | None, version: int | None) -> int:
+def _read_anonymous(memory: Path | None, version: int | None) -> int:
     if memory is None:
         return 0
     facts = dict(_pairs(files.read_text(memory / "memory.stat")))

@@ -64,7 +64,7 @@ def text(instance: NodeInstance, params: LxcParams, disks: Sequence[BlockDisk], 
         *_disks(disks),
         *_cards(instance),
         # The last word has the administrator.
-        *lxc_params.extra_config(params),
+        *lxc_params.parse_extra_config(params),
     ]
     return "".join(f"{key} = {_line(value)}\n" for key, value in pairs)
 
@@ -136,7 +136,7 @@ def _disks(disks: Sequence[BlockDisk]) -> Iterator[tuple[str, str]]:
         yield "lxc.mount.entry", f"{disk.path} dev/disk{disk.index} none bind,create=file 0 0"
 
 
-def routed_cards(instance: NodeInstance) -> Iterator[tuple[str, NodeNic]]:
+def list_routed_cards(instance: NodeInstance) -> Iterator[tuple[str, NodeNic]]:
     """Cards for whose guest the node answers, with the name of the node's end of each."""
     for index, nic in enumerate(instance.nics):
         if nic.nicparams.get("mode") == NicMode.ROUTED:
@@ -173,7 +173,7 @@ def _card(instance: NodeInstance, index: int, nic: NodeNic) -> Iterator[tuple[st
             yield "veth.vlan.tagged.id", str(number)
     elif mode == NicMode.ROUTED:
         yield "veth.pair", _pair(instance, index)
-        yield from _routed(index, nic, link)
+        yield from _list_routed(index, nic, link)
     else:
         raise errors.HypervisorError(
             f"NIC {index} has the mode {mode}; a container can have bridged, openvswitch"
@@ -181,7 +181,7 @@ def _card(instance: NodeInstance, index: int, nic: NodeNic) -> Iterator[tuple[st
         )
 
 
-def _routed(index: int, nic: NodeNic, link: str) -> Iterator[tuple[str, str]]:
+def _list_routed(index: int, nic: NodeNic, link: str) -> Iterator[tuple[str, str]]:
     if not nic.ip:
         raise errors.HypervisorError(f"NIC {index} is routed and needs an IP address")
     if link:

@@ -73,7 +73,7 @@ class LxcHypervisor(Hypervisor):
             )
         if self._find(name) is not None:
             raise errors.HypervisorError(f"instance {name} already runs on this node")
-        root = root_fs.first_disk(name, disks)
+        root = root_fs.find_root_disk(name, disks)
         node.check(loaded)
         for index, nic in enumerate(instance.nics):
             node.check_link(index, nic)
@@ -100,7 +100,7 @@ class LxcHypervisor(Hypervisor):
             startup_timeout=loaded.startup_timeout,
             sysctls={
                 file: value
-                for pair, nic in container_config.routed_cards(instance)
+                for pair, nic in container_config.list_routed_cards(instance)
                 for file, value in network_plan.sysctl_plan(pair, nic)
             },
         )
@@ -310,7 +310,7 @@ class LxcHypervisor(Hypervisor):
         """``memory_dom0`` is what neither containers have nor anybody could get."""
         layout = cgroups.find(mounts.read())
         guests = 0
-        for found in self._running_or_none():
+        for found in self._list_running():
             used = cgroups.usage(layout, found.pid) if found.pid is not None else None
             guests += used.anonymous if used is not None else 0
         plain = host.node_info(hv_version=node.version())
@@ -324,7 +324,7 @@ class LxcHypervisor(Hypervisor):
             hv_version=plain.hv_version,
         )
 
-    def _running_or_none(self) -> list[tools.Container]:
+    def _list_running(self) -> list[tools.Container]:
         """The node has its memory also when LXC is not installed; verify tells that."""
         try:
             return tools.all_containers(self._lxcpath)
@@ -335,11 +335,13 @@ class LxcHypervisor(Hypervisor):
     def verify(self, params: HvParams) -> str | None:
         if os.geteuid() != 0:
             return "the node daemon must run as root to run containers"
-        missing = host.missing_programs((*tools.PROGRAMS, *root_fs.PROGRAMS, loops.PROGRAM))
+        missing = host.describe_missing_programs(
+            (*tools.PROGRAMS, *root_fs.PROGRAMS, loops.PROGRAM)
+        )
         if missing is not None:
             return f"{missing}; install the package lxc"
         try:
-            return node.why_unusable()
+            return node.explain_unusable()
         except errors.HypervisorError as err:
             return errors.text(err)
 

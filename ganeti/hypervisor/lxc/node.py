@@ -41,7 +41,7 @@ def check(loaded: LxcParams) -> None:
     if mask:
         pinning.plan(mask, 1)
     layout = cgroups.find(mounts.read())
-    missing = layout.missing(params.extra_cgroups(loaded))
+    missing = layout.find_missing(params.parse_extra_cgroups(loaded))
     if missing:
         raise errors.HypervisorError(
             f"extra_cgroups: this node has no controller {', '.join(missing)}; mount it below"
@@ -49,12 +49,12 @@ def check(loaded: LxcParams) -> None:
         )
 
 
-def why_unusable() -> str | None:
+def explain_unusable() -> str | None:
     """What is missing for containers, None when nothing is."""
     known = version()
     if known is None or known < tools.LEAST_VERSION:
         return "lxc is older than 3.0; install a newer one"
-    missing = cgroups.find(mounts.read()).missing(cgroups.NEEDED)
+    missing = cgroups.find(mounts.read()).find_missing(cgroups.NEEDED)
     if missing:
         return (
             f"this node has no controller {', '.join(missing)} of control groups, so containers"

@@ -75,8 +75,8 @@ def load(values: Mapping[str, object]) -> LxcParams:
     processors(params)
     devices(params)
     capabilities(params)
-    extra_cgroups(params)
-    extra_config(params)
+    parse_extra_cgroups(params)
+    parse_extra_config(params)
     return params
 
 
@@ -111,12 +111,12 @@ def capabilities(params: LxcParams) -> list[str]:
     return _words("drop_capabilities", found, "capability such as sys_boot")
 
 
-def extra_cgroups(params: LxcParams) -> list[str]:
+def parse_extra_cgroups(params: LxcParams) -> list[str]:
     """Names of controllers; HypervisorError."""
     return _words("extra_cgroups", _split(params.extra_cgroups), "controller such as pids")
 
 
-def extra_config(params: LxcParams) -> list[tuple[str, str]]:
+def parse_extra_config(params: LxcParams) -> list[tuple[str, str]]:
     """Keys and values; a value may have commas in it. HypervisorError."""
     text = params.extra_config.strip()
     found = []

@@ -38,19 +38,19 @@ def pvm(instance: NodeInstance, disks: Sequence[AttachedDisk], params: PvmParams
     Raises:
         HypervisorError: a value that xl cannot be given, a cpu_mask that does not fit.
     """
-    lines = [f"type = {quoted(params.guest_type)}", *_common(instance, params)]
+    lines = [f"type = {quote(params.guest_type)}", *_common(instance, params)]
     if params.use_bootloader:
-        lines.append(f"bootloader = {quoted(params.bootloader_path)}")
+        lines.append(f"bootloader = {quote(params.bootloader_path)}")
         if params.bootloader_args:
-            lines.append(f"bootloader_args = {quoted(params.bootloader_args)}")
+            lines.append(f"bootloader_args = {quote(params.bootloader_args)}")
     else:
-        lines.append(f"kernel = {quoted(params.kernel_path)}")
+        lines.append(f"kernel = {quote(params.kernel_path)}")
         if params.initrd_path:
-            lines.append(f"ramdisk = {quoted(params.initrd_path)}")
+            lines.append(f"ramdisk = {quote(params.initrd_path)}")
     if params.root_path:
-        lines.append(f"root = {quoted(params.root_path)}")
+        lines.append(f"root = {quote(params.root_path)}")
     if params.kernel_args:
-        lines.append(f"extra = {quoted(params.kernel_args)}")
+        lines.append(f"extra = {quote(params.kernel_args)}")
     lines.append(_disks(disks, params.blockdev_prefix))
     lines.append(_list("vif", (_vif(nic, params.vif_script) for nic in instance.nics)))
     return "\n".join(lines) + "\n"
@@ -62,15 +62,15 @@ def hvm(instance: NodeInstance, disks: Sequence[AttachedDisk], guest: Hvm) -> st
     builtin = HvmParams()
     lines = ['type = "hvm"', *_common(instance, params)]
     if params.kernel_path != builtin.kernel_path:
-        lines.append(f"firmware_override = {quoted(params.kernel_path)}")
+        lines.append(f"firmware_override = {quote(params.kernel_path)}")
     if params.device_model != builtin.device_model:
-        lines.append(f"device_model_override = {quoted(params.device_model)}")
+        lines.append(f"device_model_override = {quote(params.device_model)}")
     lines += [
         f"acpi = {int(params.acpi)}",
         f"pae = {int(params.pae)}",
         f"viridian = {int(params.viridian)}",
         f"localtime = {int(params.use_localtime)}",
-        f"boot = {quoted(params.boot_order)}",
+        f"boot = {quote(params.boot_order)}",
         "serial = 'pty'",
         "usb = 1",
         "usbdevice = 'tablet'",
@@ -88,26 +88,26 @@ def hvm(instance: NodeInstance, disks: Sequence[AttachedDisk], guest: Hvm) -> st
 def _common(instance: NodeInstance, params: PvmParams | HvmParams) -> Iterator[str]:
     memory = instance.backend("maxmem")
     vcpus = instance.backend("vcpus")
-    yield f"name = {quoted(instance.name)}"
+    yield f"name = {quote(instance.name)}"
     if _UUID.fullmatch(instance.uuid):
-        yield f"uuid = {quoted(instance.uuid)}"
+        yield f"uuid = {quote(instance.uuid)}"
     yield f"memory = {memory}"
     yield f"maxmem = {memory}"
     yield f"vcpus = {vcpus}"
     masks = pinning.plan(params.cpu_mask, vcpus)
     if masks != (None,):
         words = ["all" if mask is None else ",".join(map(str, sorted(mask))) for mask in masks]
-        yield f"cpus = {quoted(words[0])}" if len(words) == 1 else _list("cpus", words)
+        yield f"cpus = {quote(words[0])}" if len(words) == 1 else _list("cpus", words)
     if params.cpu_cap:
         yield f"cap = {params.cpu_cap}"
     yield f"cpu_weight = {params.cpu_weight}"
     if params.cpuid:
-        yield f"cpuid = {quoted(params.cpuid)}"
+        yield f"cpuid = {quote(params.cpuid)}"
     if params.soundhw:
-        yield f"soundhw = {quoted(params.soundhw)}"
+        yield f"soundhw = {quote(params.soundhw)}"
     # A guest that ended by itself stays until somebody has seen that, see the driver.
     yield "on_poweroff = 'preserve'"
-    yield f"on_reboot = {quoted('restart' if params.reboot_behavior == 'reboot' else 'destroy')}"
+    yield f"on_reboot = {quote('restart' if params.reboot_behavior == 'reboot' else 'destroy')}"
     yield "on_crash = 'restart'"
 
 
@@ -116,10 +116,10 @@ def _display(instance: NodeInstance, guest: Hvm) -> Iterator[str]:
         yield "vnc = 0"
         return
     yield "vnc = 1"
-    yield f"vnclisten = {quoted(guest.params.vnc_bind_address)}"
+    yield f"vnclisten = {quote(guest.params.vnc_bind_address)}"
     yield f"vncdisplay = {instance.network_port - VNC_BASE_PORT}"
     yield "vncunused = 0"
-    yield f"vncpasswd = {quoted(guest.vnc_password)}"
+    yield f"vncpasswd = {quote(guest.vnc_password)}"
 
 
 def _hvm_prefix(params: HvmParams) -> str:
@@ -176,10 +176,10 @@ def _vif(nic: NodeNic, script: str, kind: str = "", model: str = "") -> str:
 
 
 def _list(key: str, items: Sequence[str] | Iterator[str]) -> str:
-    return f"{key} = [{', '.join(quoted(item) for item in items)}]"
+    return f"{key} = [{', '.join(quote(item) for item in items)}]"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A text in the file; xl knows no escapes inside single quotes."""
     return f"'{_plain(text)}'"
 

@@ -125,12 +125,12 @@ class XenHypervisor(Hypervisor):
             )
         xl.run(["reboot", *self._fallback, name])
 
-        def begun() -> bool | None:
+        def find_begun() -> bool | None:
             now = self._find(name)
             return True if now is not None and now.id != before.id else None
 
         # Xen tells only whoever asked for events before; a new domain has a new number.
-        if not retry.retry_until(begun, timeout=_REBOOT_WAIT, first=0.2, largest=1.0):
+        if not retry.retry_until(find_begun, timeout=_REBOOT_WAIT, first=0.2, largest=1.0):
             raise errors.HypervisorError(
                 f"instance {name} did not start again within {_REBOOT_WAIT:.0f} s of its reboot;"
                 " gnt-instance reboot --type=hard ends it and starts it again"
@@ -283,7 +283,7 @@ class XenHypervisor(Hypervisor):
 
     def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
         if success:
-            self._mover.sent(instance.name)
+            self._mover.forget_sent(instance.name)
             self.cleanup(instance.name)
         else:
             self._mover.stop(instance.name)
@@ -292,7 +292,7 @@ class XenHypervisor(Hypervisor):
         self, instance: NodeInstance, info: Mapping[str, object], *, success: bool
     ) -> None:
         if success:
-            self._mover.received(instance.name)
+            self._mover.check_arrival(instance.name)
         else:
             self._mover.give_up(instance.name)
 

@@ -109,7 +109,8 @@ class Mover:
         if not process.is_alive(pid) or not _listens(pid, port):
             self._end_process(name, "receive")
             raise errors.HypervisorError(
-                f"cannot wait for instance {name} at port {port}: {self._said(name, 'receive')}"
+                f"cannot wait for instance {name} at port {port}:"
+                f" {self._read_log_end(name, 'receive')}"
             )
         return f"{target}/{address}:{port}"
 
@@ -119,10 +120,10 @@ class Mover:
         ended = pid is None or process.wait_exit(pid, _BUILD_WAIT)
         if not ended or not {name, name + INCOMING} & _domains().keys():
             raise errors.HypervisorError(
-                f"instance {name} did not arrive here: {self._said(name, 'receive')}"
+                f"instance {name} did not arrive here: {self._read_log_end(name, 'receive')}"
             )
 
-    def received(self, name: str) -> None:
+    def check_arrival(self, name: str) -> None:
         """See that the domain runs here; HypervisorError when it has not arrived."""
         found = _domains()
         if name not in found and name + INCOMING in found:
@@ -131,7 +132,7 @@ class Mover:
             found = _domains()
         if name not in found:
             raise errors.HypervisorError(
-                f"instance {name} did not arrive here: {self._said(name, 'receive')}"
+                f"instance {name} did not arrive here: {self._read_log_end(name, 'receive')}"
             )
         if found[name].paused:
             xl.run(["unpause", name])
@@ -179,7 +180,7 @@ class Mover:
             complete = name not in found and name + AWAY not in found
         if complete:
             return MigrationStatus(status=MigrationState.COMPLETED)
-        return MigrationStatus(status=MigrationState.FAILED, error=self._said(name, "send"))
+        return MigrationStatus(status=MigrationState.FAILED, error=self._read_log_end(name, "send"))
 
     def stop(self, name: str) -> None:
         """Stop sending; xl lets the domain go on.
@@ -215,7 +216,7 @@ class Mover:
                 " here; it was ended and can be started"
             )
 
-    def sent(self, name: str) -> None:
+    def forget_sent(self, name: str) -> None:
         """Forget a domain that has arrived at the target; HypervisorError when it runs here."""
         found = _domains()
         leaving = found.get(name + LEAVING)
@@ -261,7 +262,7 @@ class Mover:
                 process.wait_exit(member, _END_WAIT)
         files.remove(path)
 
-    def _said(self, name: str, what: str) -> str:
+    def _read_log_end(self, name: str, what: str) -> str:
         try:
             text = files.read_text(self._log_file(name, what))
         except OSError:

@@ -51,29 +51,29 @@ def result(name: str, text: str) -> Any:
     try:
         answer = jsonio.loads(text)
     except errors.ParseError as err:
-        raise _unusable(name, f"it is not JSON: {errors.text(err)}") from err
+        raise _make_error(name, f"it is not JSON: {errors.text(err)}") from err
     if not isinstance(answer, dict):
-        raise _unusable(name, "it is not an object")
+        raise _make_error(name, "it is not an object")
     for key in ("success", "info"):
         if key not in answer:
-            raise _unusable(name, f"the key '{key}' is missing")
+            raise _make_error(name, f"the key '{key}' is missing")
     if not answer["success"]:
         raise errors.make_resources_error(f"allocator '{name}' found no place: {answer['info']}")
     for key in ("result", "nodes"):
         if key in answer:
             return answer[key]
-    raise _unusable(name, "the key 'result' is missing")
+    raise _make_error(name, "the key 'result' is missing")
 
 
 def nodes(config: Config, name: str, found: object, count: int) -> list[Node]:
     """Exactly ``count`` different nodes of the cluster, the primary one first; OpExecError."""
-    names = _shaped(name, found, list[str])
+    names = _convert(name, found, list[str])
     if len(names) != count or len(set(names)) != count:
-        raise _unusable(name, f"{count} different node(s) were asked for, it names {names}")
+        raise _make_error(name, f"{count} different node(s) were asked for, it names {names}")
     known = {node.name: node for node in config.nodes.values()}
     unknown = [item for item in names if item not in known]
     if unknown:
-        raise _unusable(name, f"there is no node {', '.join(unknown)}")
+        raise _make_error(name, f"there is no node {', '.join(unknown)}")
     return [known[item] for item in names]
 
 
@@ -81,7 +81,7 @@ def places(
     config: Config, name: str, found: object, counts: dict[str, int]
 ) -> tuple[dict[str, list[Node]], dict[str, Refused]]:
     """Nodes by instance, and the instances without a place with the reason; OpExecError."""
-    placed, failed = _shaped(
+    placed, failed = _convert(
         name, found, tuple[list[tuple[str, list[str]]], list[str | tuple[str, str | None]]]
     )
     missing = dict(
@@ -90,13 +90,13 @@ def places(
     )
     strange = sorted({item for item, _nodes in placed} ^ (set(counts) - set(missing)))
     if strange:
-        raise _unusable(name, f"it says too much or nothing about {', '.join(strange)}")
+        raise _make_error(name, f"it says too much or nothing about {', '.join(strange)}")
     return {item: nodes(config, name, where, counts[item]) for item, where in placed}, missing
 
 
 def moves(name: str, found: object) -> Moves:
     """Checked moves; OpExecError for anything else than opcodes that move instances."""
-    moved, failed, jobs = _shaped(
+    moved, failed, jobs = _convert(
         name,
         found,
         tuple[
@@ -110,19 +110,19 @@ def moves(name: str, found: object) -> Moves:
 
 def _move(name: str, raw: Mapping[str, object]) -> OpCode:
     if raw.get("OP_ID") not in MOVES:
-        raise _unusable(name, f"{raw.get('OP_ID')!r} is not a way to move an instance")
+        raise _make_error(name, f"{raw.get('OP_ID')!r} is not a way to move an instance")
     try:
         return wire.from_wire(raw)
     except errors.GanetiError as err:
-        raise _unusable(name, errors.text(err)) from err
+        raise _make_error(name, errors.text(err)) from err
 
 
-def _shaped(name: str, found: object, shape: object) -> Any:
+def _convert(name: str, found: object, shape: object) -> Any:
     try:
         return typed.convert(found, shape)
     except msgspec.ValidationError as err:
-        raise _unusable(name, str(err)) from err
+        raise _make_error(name, str(err)) from err
 
 
-def _unusable(name: str, why: str) -> errors.OpExecError:
+def _make_error(name: str, why: str) -> errors.OpExecError:
     return errors.OpExecError(f"the answer of allocator '{name}' cannot be used: {why}")

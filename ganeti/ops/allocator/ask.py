@@ -28,7 +28,7 @@ DEFAULT = "."
 PROGRAM_TIME = 120.0
 
 
-def chosen(ctx: Context, given: str | None, instead: str) -> str:
+def choose_allocator(ctx: Context, given: str | None, instead: str) -> str:
     """Name of the allocator to ask; ``instead`` is what else the user could do.
 
     Raises:
@@ -64,7 +64,7 @@ def relocate(ctx: Context, name: str, instance: Instance) -> Node:
         OpExecError: the allocator cannot be used.
     """
     primary = ctx.config.nodes[instance.primary_node]
-    node = _another(ctx, name, instance, [primary], ctx.config.disk_template(instance))
+    node = _choose_other(ctx, name, instance, [primary], ctx.config.disk_template(instance))
     if node.uuid == instance.primary_node:
         raise errors.OpExecError(
             f"allocator '{name}' names {node.name}, the node that {instance.name} is to leave"
@@ -76,10 +76,10 @@ def relocate(ctx: Context, name: str, instance: Instance) -> Node:
 def replace_secondary(ctx: Context, name: str, instance: Instance, template: str) -> Node:
     """A node for the mirrored disks instead of the secondary one; see :func:`relocate`."""
     leave = [ctx.config.nodes[uuid] for uuid in ctx.config.secondary_nodes(instance)]
-    return _another(ctx, name, instance, leave, template)
+    return _choose_other(ctx, name, instance, leave, template)
 
 
-def _another(
+def _choose_other(
     ctx: Context, name: str, instance: Instance, leave: Sequence[Node], template: str
 ) -> Node:
     if is_built_in(ctx, name):
@@ -110,7 +110,7 @@ def place(
         handle = ctx.config.instances[without].handle if without else ""
         nodes = builtin.place(ctx, new, restrict_to, handle)
     else:
-        config = without_instance(ctx.config, without) if without else None
+        config = remove_instance(ctx.config, without) if without else None
         question = request.allocate(new, restrict_to)
         found = ask(ctx, name, question, template=new.template, config=config)
         nodes = answers.nodes(ctx.config, name, found, new.nodes)
@@ -119,7 +119,7 @@ def place(
     return nodes
 
 
-def without_instance(config: Config, uuid: InstanceUuid) -> Config:
+def remove_instance(config: Config, uuid: InstanceUuid) -> Config:
     """The configuration as if an instance did not exist."""
     draft = Draft(config, config.data.mtime)
     instance = config.instances[uuid]
@@ -192,7 +192,9 @@ def ask(
 
     ``template`` tells which storage's free space matters; ``extra`` are options of this request.
     """
-    return answers.result(name, run(ctx, name, full(ctx, question, template, config), extra))
+    return answers.result(
+        name, run(ctx, name, format_request(ctx, question, template, config), extra)
+    )
 
 
 def run(ctx: Context, name: str, text: str, extra: Mapping[str, object] | None = None) -> str:
@@ -205,7 +207,7 @@ def run(ctx: Context, name: str, text: str, extra: Mapping[str, object] | None =
     if is_built_in(ctx, name):
         return _run_program(ctx, text, params)
     try:
-        return ctx.rpc.one(ctx.config.master, NodeCalls.iallocator_runner, name, text, params)
+        return ctx.rpc.call_one(ctx.config.master, NodeCalls.iallocator_runner, name, text, params)
     except errors.RpcError:
         raise
     except errors.GanetiError as err:
@@ -225,9 +227,11 @@ def _run_program(ctx: Context, text: str, params: Mapping[str, Any]) -> str:
     return result.stdout
 
 
-def full(ctx: Context, question: Json, template: str = "", config: Config | None = None) -> str:
+def format_request(
+    ctx: Context, question: Json, template: str = "", config: Config | None = None
+) -> str:
     """The JSON text for an allocator: the cluster as it is now, and the question."""
     config = config or ctx.config
     answers = gather.ask_nodes(ctx, template, config)
-    claimed = ctx.boards.claimed(config, ctx.job.job_id)
+    claimed = ctx.boards.list_claimed(config, ctx.job.job_id)
     return jsonio.dumps({**request.cluster(config, answers, claimed), "request": question})

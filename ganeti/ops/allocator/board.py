@@ -2,7 +2,7 @@
 
 ::
 
-    view = board.look(ctx)                      # asks all nodes
+    view = board.view_cluster(ctx)                      # asks all nodes
     layout = view.layout(group)                 # who is where in a node group, as arrays
     with ctx.boards.decision():                 # a choice that others must not make, too
         view = view.again(ctx)
@@ -51,7 +51,7 @@ class View:
         """Who is where in a node group. Loads numpy when nobody has yet."""
         return self._boards.layout(self.cluster, group.uuid, self.answers.unit)
 
-    def again(self, ctx: Context) -> View:
+    def refresh(self, ctx: Context) -> View:
         """With the newest configuration and the newest claims; nodes are not asked again.
 
         What the configuration got since the nodes were asked is taken off what they said.
@@ -59,7 +59,7 @@ class View:
         return see(ctx, self.answers)
 
 
-def look(ctx: Context, template: str = "", config: Config | None = None) -> View:
+def view_cluster(ctx: Context, template: str = "", config: Config | None = None) -> View:
     """The cluster now.
 
     Free memory, free disk space and what runs are asked of all nodes, so they are not older than

@@ -30,7 +30,7 @@ from ganeti.placement.choose import Choice, Chooser, Wish, choose_all
 from ganeti.placement.facts import LOCAL, Cluster
 from ganeti.placement.refusal import Refusal
 from ganeti.placement.relocate import Leave, Relocations
-from ganeti.placement.secondary import new_secondary
+from ganeti.placement.secondary import choose_secondary
 
 _LOG = logging.getLogger(__name__)
 
@@ -169,7 +169,7 @@ def choose_other_node(ctx: Context, instance: Instance, template: str) -> Node:
         if item is None:
             raise errors.make_unknown_error(f"instance '{instance.handle}' is not known")
         leave = frozenset({item.secondary or item.primary})
-        name, why = new_secondary(scene.cluster, item, leave)
+        name, why = choose_secondary(scene.cluster, item, leave)
         if name:
             moved = item.secondary or item.mirror is not facts.Mirror.EVERY_NODE
             nodes = (item.primary, name) if moved else (name,)

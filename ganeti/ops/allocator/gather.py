@@ -32,12 +32,14 @@ def ask_nodes(ctx: Context, template: str = "", config: Config | None = None) ->
     hypervisors = list(cluster.enabled_hypervisors)
     units = {node.uuid: _units(config, node, template) for node in nodes}
     asked = [(name, cluster.hvparams.get(name, {})) for name in hypervisors[:1]]
-    rpc = ctx.rpc.within(PATIENCE).shared_calls()
+    rpc = ctx.rpc.limit_time(PATIENCE).share_calls()
     arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {
         node.uuid: (node, (units[node.uuid], asked)) for node in nodes
     }
-    infos = rpc.each(NodeCalls.node_info, arguments)
-    running = rpc.many(nodes, NodeCalls.all_instances_info, hypervisors, dict(cluster.hvparams))
+    infos = rpc.call_each(NodeCalls.node_info, arguments)
+    running = rpc.call_many(
+        nodes, NodeCalls.all_instances_info, hypervisors, dict(cluster.hvparams)
+    )
     found: dict[str, NodeFacts] = {}
     for node in nodes:
         info, runs = infos[node.uuid], running[node.uuid]

@@ -25,7 +25,7 @@ class NewPlace:
         self._name = name
         self._allocator = ""
         if op.pnode is None and op.pnode_uuid is None:
-            self._allocator = allocator.chosen(
+            self._allocator = allocator.choose_allocator(
                 ctx, op.iallocator, "say where to create the instance with --node NAME"
             )
         elif op.iallocator is not None:
@@ -38,19 +38,21 @@ class NewPlace:
         """
         ctx = self._ctx
         if not self._allocator:
-            yield Need(LockLevel.NODE, sorted({n.uuid for n in self._named()}), shared=True)
-            return self._named()
+            yield Need(
+                LockLevel.NODE, sorted({n.uuid for n in self._find_named_nodes()}), shared=True
+            )
+            return self._find_named_nodes()
         yield Need(
             LockLevel.NODE,
             self._candidates(),
             shared=True,
             opportunistic=self._op.opportunistic_locking,
         )
-        nodes = self._chosen()
+        nodes = self._ask_allocator()
         ctx.release(LockLevel.NODE, keep=[node.uuid for node in nodes])
         return nodes
 
-    def _named(self) -> list[Node]:
+    def _find_named_nodes(self) -> list[Node]:
         op, config = self._op, self._ctx.config
         names = [op.pnode_uuid or op.pnode, op.snode_uuid or op.snode]
         return [config.node(name) for name in names if name]
@@ -62,16 +64,18 @@ class NewPlace:
         group = config.group(self._op.group_name)
         return [node.uuid for node in config.group_nodes(group.uuid)]
 
-    def _chosen(self) -> list[Node]:
+    def _ask_allocator(self) -> list[Node]:
         ctx = self._ctx
         held = ctx.list_held(LockLevel.NODE)
         free = None
         if self._op.opportunistic_locking:
             free = sorted(ctx.config.nodes[NodeUuid(uuid)].name for uuid in held)
-        return allocator.place(ctx, self._allocator, described(ctx, self._op, self._name), free)
+        return allocator.place(
+            ctx, self._allocator, describe_instance(ctx, self._op, self._name), free
+        )
 
 
-def described(ctx: Context, op: OpInstanceCreate, name: str) -> NewInstance:
+def describe_instance(ctx: Context, op: OpInstanceCreate, name: str) -> NewInstance:
     """What an allocator is told of a new instance.
 
     Raises:

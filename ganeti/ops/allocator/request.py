@@ -242,16 +242,16 @@ class NewInstance:
 
 def allocate(new: NewInstance, restrict_to: Sequence[str] | None = None) -> Json:
     """A place for one new instance; ``restrict_to`` names the only nodes it may choose."""
-    return {"type": "allocate", **new.question(), **_restricted(restrict_to)}
+    return {"type": "allocate", **new.question(), **_restrict(restrict_to)}
 
 
 def multi_allocate(new: Sequence[NewInstance], restrict_to: Sequence[str] | None = None) -> Json:
     """Places for several new instances at once."""
-    questions = [{**item.question(), **_restricted(restrict_to)} for item in new]
+    questions = [{**item.question(), **_restrict(restrict_to)} for item in new]
     return {"type": "multi-allocate", "instances": questions}
 
 
-def _restricted(nodes: Sequence[str] | None) -> Json:
+def _restrict(nodes: Sequence[str] | None) -> Json:
     return {} if nodes is None else {"restrict-to-nodes": list(nodes)}
 
 

@@ -31,7 +31,7 @@ class Claim:
 
 def is_recorded(config: Config, claim: Claim) -> bool:
     """Whether the configuration has the instance on these nodes."""
-    found = config.with_handle(claim.handle)
+    found = config.find_by_handle(claim.handle)
     if found is None:
         return False
     return set(claim.nodes) <= {config.nodes[uuid].name for uuid in config.instance_nodes(found)}
@@ -64,7 +64,7 @@ class Claims:
         """Forget what an operation of a job was given. Idempotent."""
         self._claims = [one for one in self._claims if one.job_id != job_id or one.lasts]
 
-    def open(self, config: Config, job_id: int) -> list[Claim]:
+    def list_open(self, config: Config, job_id: int) -> list[Claim]:
         """Those that count for a job: of others, and not in the configuration yet."""
         self._claims = [
             claim

@@ -88,7 +88,7 @@ class Converter:
     def cluster(self, config: Config, answers: Answers) -> facts.Cluster:
         """The facts; nodes that did not answer, and drained ones, are unknown and not empty."""
         base = (config.nodes, config.cluster.beparams)
-        if not _same(base, self._base):
+        if not _is_same(base, self._base):
             self._base, self._told = base, {}
         told = self._told.setdefault(answers.unit, _Told())
         told.renew(config, answers.unit)
@@ -114,7 +114,7 @@ class Converter:
     def _policy(self, config: Config) -> tuple[facts.Policy, dict[str, facts.Policy]]:
         base = (config.cluster.ipolicy, config.groups)
         known = self._policies
-        if known is None or not _same(known[:2], base):
+        if known is None or not _is_same(known[:2], base):
             made = {
                 group.name: policy(config.ipolicy(group.uuid)) for group in config.groups.values()
             }
@@ -123,7 +123,7 @@ class Converter:
         return known[2], known[3]
 
 
-def _same(first: tuple[object, ...], second: tuple[object, ...]) -> bool:
+def _is_same(first: tuple[object, ...], second: tuple[object, ...]) -> bool:
     """Whether both hold the very same objects, which never change."""
     return len(first) == len(second) and all(a is b for a, b in zip(first, second))
 
@@ -135,7 +135,7 @@ def nodes(
     config: Config, answers: Answers, running: Mapping[str, Mapping[str, int]]
 ) -> tuple[facts.Node, ...]:
     """The nodes as the model sees them now; ``running`` is the memory of guests by their names."""
-    since = _made_since(config, answers)
+    since = _sum_made_since(config, answers)
     return tuple(
         _node(config, node, answers, since.get(node.uuid, (0, 0)), running.get(node.name, {}))
         for node in config.nodes.values()
@@ -171,7 +171,7 @@ def _node(
         group=node.group,
         memory=told.number("memory_total"),
         node_memory=told.number("memory_dom0"),
-        free_memory=free_memory(told, running),
+        free_memory=count_free_memory(told, running),
         disk=told.room[0],
         free_disk=max(0, told.room[1] - taken[0]),
         cpus=told.number("cpu_total"),
@@ -185,7 +185,7 @@ def _node(
     )
 
 
-def free_memory(told: NodeFacts, running: Mapping[str, int]) -> int:
+def count_free_memory(told: NodeFacts, running: Mapping[str, int]) -> int:
     """What the hypervisor has free, without what its running instances may still take."""
     free = told.number("memory_free")
     now = told.running
@@ -203,7 +203,7 @@ def runs(item: Instance) -> bool:
     return item.admin_state is AdminState.UP
 
 
-def _made_since(config: Config, answers: Answers) -> dict[str, tuple[int, int]]:
+def _sum_made_since(config: Config, answers: Answers) -> dict[str, tuple[int, int]]:
     """(MiB, spindles) by node uuid of disks that its answer may not count, but instances do."""
     then = answers.config
     if config.disks is then.disks and not config.forthcoming:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # it loads numpy, which the daemon does at first use
     from ganeti.placement.layout import Layout
 
 
-def _never(_job_id: int) -> bool:
+def _return_false(_job_id: int) -> bool:
     return False
 
 
@@ -31,7 +31,7 @@ class Boards:
     meanwhile: nodes are asked before.
     """
 
-    def __init__(self, ended: Callable[[int], bool] = _never) -> None:
+    def __init__(self, ended: Callable[[int], bool] = _return_false) -> None:
         """``ended`` says whether a job is over."""
         self._mutex = threading.RLock()
         self._claims = Claims(ended)
@@ -49,14 +49,14 @@ class Boards:
         """The cluster as it is, with what other jobs than this one were given already."""
         with self._mutex:
             made = self._converter.cluster(config, answers)
-            for item in self.claimed(config, job_id):
-                made = with_running(made, item)
+            for item in self.list_claimed(config, job_id):
+                made = add_running(made, item)
             return made
 
-    def claimed(self, config: Config, job_id: int) -> list[facts.Instance]:
+    def list_claimed(self, config: Config, job_id: int) -> list[facts.Instance]:
         """What other jobs than this one were given and the configuration does not have yet."""
         with self._mutex:
-            claims = self._claims.open(config, job_id)
+            claims = self._claims.list_open(config, job_id)
         return [item for claim in claims for item in claim.takes]
 
     def layout(self, cluster: facts.Cluster, group: str, unit: tuple[str, str]) -> Layout:
@@ -69,10 +69,10 @@ class Boards:
 
         with self._mutex:
             last = self._layouts.get((group, unit))
-            layout = None if last is None else last.renewed(cluster)
+            layout = None if last is None else last.renew(cluster)
             if layout is None:
                 [own] = [item for item in cluster.groups if item.uuid == group]
-                layout = Layout.first(Board(cluster, own))
+                layout = Layout.from_board(Board(cluster, own))
             self._layouts[group, unit] = layout
             return layout
 
@@ -92,7 +92,7 @@ class Boards:
             self._claims.release(job_id)
 
 
-def with_running(cluster: facts.Cluster, item: facts.Instance) -> facts.Cluster:
+def add_running(cluster: facts.Cluster, item: facts.Instance) -> facts.Cluster:
     """The cluster with one more instance that runs on its nodes."""
     places = (item.primary, item.secondary)
     nodes = []

@@ -42,19 +42,19 @@ class ClusterBalance(PlannedOperation[OpClusterBalance, _Plan, dict[str, Any]]):
             raise errors.make_invalid_error(
                 "a plan for what is only supposed cannot run: add --dry-run"
             )
-        view = board.look(ctx)
+        view = board.view_cluster(ctx)
         made = supposed.suppose(view.cluster, op.what_if)
         groups = supposed.groups(view.config, made.cluster, op.group_name)
         if not op.what_if:
             _check_answers(view, groups)
-        limits = Limits(disk_moves=op.disk_moves, frozen=_busy(view.config))
+        limits = Limits(disk_moves=op.disk_moves, frozen=_find_busy(view.config))
         budget = Budget(op.max_moves, op.max_data)
         agendas = []
         for group in groups:
-            planned, nodes = _of_group(made.cluster, group, limits, budget)
+            planned, nodes = _plan_group(made.cluster, group, limits, budget)
             agendas.append((planned, nodes))
-            budget = budget.without(planned)
-        return _Plan(agendas, supposed.about(op.what_if, made, view.silent))
+            budget = budget.subtract(planned)
+        return _Plan(agendas, supposed.describe_assumptions(op.what_if, made, view.silent))
 
     def preview(self) -> dict[str, Any]:
         return self._result([])
@@ -78,7 +78,7 @@ class ClusterBalance(PlannedOperation[OpClusterBalance, _Plan, dict[str, Any]]):
         for planned, _nodes in self.plan.agendas:
             numbers = [left.pop(0) if left else None for _entry in planned.entries]
             moves = [
-                planned_moves.shown(entry, job_id, explain=self.op.explain)
+                planned_moves.describe(entry, job_id, explain=self.op.explain)
                 for entry, job_id in zip(planned.entries, numbers)
             ]
             groups.append(
@@ -110,15 +110,15 @@ def _check_answers(view: View, groups: list[Group]) -> None:
         )
 
 
-def _busy(config: Config) -> frozenset[str]:
+def _find_busy(config: Config) -> frozenset[str]:
     """Instances that are being made or removed: they stay out of the plan."""
     return frozenset(item.handle for item in config.forthcoming if item.interrupted)
 
 
-def _of_group(
+def _plan_group(
     cluster: Cluster, group: Group, limits: Limits, budget: Budget
 ) -> tuple[Agenda, tuple[str, ...]]:
-    layout = Layout.first(Board(cluster, group))
+    layout = Layout.from_board(Board(cluster, group))
     nodes = layout.board.nodes
     present = tuple(node.name for i, node in enumerate(nodes) if layout.board.online[i])
     if len(present) < 2:

@@ -24,12 +24,12 @@ class ClusterCapacity(PlannedOperation[OpClusterCapacity, str, dict[str, Any]]):
         from ganeti.placement import headroom  # it loads numpy
 
         ctx, op = self.ctx, self.op
-        view = board.look(ctx, self.plan)
+        view = board.view_cluster(ctx, self.plan)
         made = supposed.suppose(view.cluster, op.what_if)
-        wanted = supposed.wanted(op, self.plan)
+        wanted = supposed.make_wanted(op, self.plan)
         groups = supposed.groups(view.config, made.cluster, op.group_name)
         return {
-            **supposed.about(op.what_if, made, view.silent),
+            **supposed.describe_assumptions(op.what_if, made, view.silent),
             "disk_template": self.plan,
             "groups": [one.data() for one in headroom.examine(made.cluster, groups, wanted)],
         }

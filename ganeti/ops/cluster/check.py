@@ -25,7 +25,7 @@ class ClusterCheck(Operation[OpClusterCheck, dict[str, Any]]):
 
     def run(self) -> dict[str, Any]:
         op = self.op
-        view = board.look(self.ctx)
+        view = board.view_cluster(self.ctx)
         made = supposed.suppose(view.cluster, op.what_if)
         groups = [
             _examine(made.cluster, group)
@@ -33,14 +33,14 @@ class ClusterCheck(Operation[OpClusterCheck, dict[str, Any]]):
         ]
         ok = not made.lost and all(group["ok"] for group in groups)
         return {
-            **supposed.about(op.what_if, made, view.silent),
+            **supposed.describe_assumptions(op.what_if, made, view.silent),
             "ok": ok,
             "groups": groups,
         }
 
 
 def _examine(cluster: Cluster, group: Group) -> dict[str, Any]:
-    layout = Layout.first(Board(cluster, group))
+    layout = Layout.from_board(Board(cluster, group))
     found = health.examine(layout)
     ill = any(found.counts)
     moves, helps = 0, False

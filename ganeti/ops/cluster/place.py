@@ -26,12 +26,12 @@ class ClusterPlace(PlannedOperation[OpClusterPlace, str, dict[str, Any]]):
         from ganeti.placement.choose import Chooser, Wish
 
         ctx, op = self.ctx, self.op
-        view = board.look(ctx, self.plan)
+        view = board.view_cluster(ctx, self.plan)
         made = supposed.suppose(view.cluster, op.what_if)
         [first, *_] = supposed.groups(view.config, made.cluster, op.group_name)
         policy = made.cluster.policy if op.group_name is None else made.cluster.policy_of(first)
-        wanted = supposed.wanted(op, self.plan)
-        item = model_instance(wanted.of(policy.standard), self.plan)
+        wanted = supposed.make_wanted(op, self.plan)
+        item = model_instance(wanted.adapt(policy.standard), self.plan)
         disks = (item.disk - wanted.overhead,) if item.disk else ()
         wish = Wish(dataclasses.replace(item, disks=disks, tags=tuple(op.tags)), op.group_name)
         chooser = Chooser(made.cluster, survive=builtin.keeps_capacity(ctx))
@@ -39,7 +39,7 @@ class ClusterPlace(PlannedOperation[OpClusterPlace, str, dict[str, Any]]):
         choice = chooser.explain(wish, chooser.choose(wish))
         hints = [] if choice.refusal is None else choice.refusal.data()["hints"]
         return {
-            **supposed.about(op.what_if, made, view.silent),
+            **supposed.describe_assumptions(op.what_if, made, view.silent),
             "disk_template": self.plan,
             "memory": item.memory,
             "disk": sum(disks),

@@ -18,9 +18,11 @@ class ClusterRedistConf(Operation[OpClusterRedistConf, None]):
         ctx = self.ctx
         config = ctx.config
         failures = ctx.services.distribute_ssconf()
-        failures += shared_files.send(ctx, config.online_nodes(), shared_files.for_all(ctx.paths))
         failures += shared_files.send(
-            ctx, config.candidates(), shared_files.for_candidates(ctx.paths)
+            ctx, config.online_nodes(), shared_files.list_for_all(ctx.paths)
+        )
+        failures += shared_files.send(
+            ctx, config.candidates(), shared_files.list_for_candidates(ctx.paths)
         )
         for failure in failures:
             ctx.warn(failure)

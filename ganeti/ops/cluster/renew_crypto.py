@@ -103,14 +103,14 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
                 )
             content[paths.domain_secret] = f"{text}\n".encode()
         if op.new_cluster_domain_secret:
-            content[paths.domain_secret] = _new_secret()
+            content[paths.domain_secret] = _make_secret()
         if op.new_confd_hmac_key:
-            content[paths.hmac_key] = _new_secret()
+            content[paths.hmac_key] = _make_secret()
         return content
 
     def run(self) -> None:
         ctx, op = self.ctx, self.op
-        due = crypto.due(ctx) if op.expiring else crypto.Due(False, ())
+        due = crypto.find_due(ctx) if op.expiring else crypto.Due(False, ())
         authority = op.new_cluster_certificate or due.authority
         if due.authority:
             ctx.log("The certificate of the authority ends soon")
@@ -120,7 +120,7 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
             for path, content in self.plan.content.items():
                 mode = 0o444 if path == ctx.paths.spice_ca_cert else certs.GROUP_MODE
                 files.write_atomic(path, content, mode=mode, gid=_group_of(path))
-            again = crypto.interrupted(ctx)
+            again = crypto.is_interrupted(ctx)
             if again:
                 ctx.log("A renewal was interrupted; it goes on now")
             elif authority:
@@ -134,8 +134,8 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
     def _distribute(self) -> None:
         ctx = self.ctx
         for files_, nodes in (
-            (shared_files.for_all(ctx.paths), ctx.config.online_nodes()),
-            (shared_files.for_candidates(ctx.paths), ctx.config.candidates()),
+            (shared_files.list_for_all(ctx.paths), ctx.config.online_nodes()),
+            (shared_files.list_for_candidates(ctx.paths), ctx.config.candidates()),
         ):
             changed = [path for path in files_ if path in self.plan.content]
             for failure in shared_files.send(ctx, nodes, changed):
@@ -146,7 +146,7 @@ def _pem(text: object) -> bytes:
     return str(text).encode("ascii", "replace")
 
 
-def _new_secret() -> bytes:
+def _make_secret() -> bytes:
     return f"{secrets.token_hex(32)}\n".encode()
 
 

@@ -77,7 +77,7 @@ class ClusterRepairDiskSizes(
         config = self.ctx.config
         wire = [annotate.disk(config, disk, node.group) for _instance, _index, disk in items]
         try:
-            answers = self.ctx.rpc.one(node, NodeCalls.blockdev_getdimensions, wire)
+            answers = self.ctx.rpc.call_one(node, NodeCalls.blockdev_getdimensions, wire)
         except errors.GanetiError as err:
             self.ctx.warn(f"the disks of node {node.name} are not measured: {errors.text(err)}")
             return None
@@ -86,10 +86,12 @@ class ClusterRepairDiskSizes(
             if found is None:
                 self.ctx.warn(f"disk {index} of instance {instance.name} cannot be measured")
                 continue
-            fixed = corrected(disk, found[0] // _MIB, found[1])
+            fixed = correct(disk, found[0] // _MIB, found[1])
             if fixed != disk:
                 self._record(disk, fixed)
-                changes += [(instance.name, index, what, new) for what, new in _new(disk, fixed)]
+                changes += [
+                    (instance.name, index, what, new) for what, new in _find_changes(disk, fixed)
+                ]
         return changes
 
     def _record(self, disk: Disk, fixed: Disk) -> None:
@@ -99,7 +101,7 @@ class ClusterRepairDiskSizes(
         self.ctx.store.change("disk-repair-size", self.ctx.author, edit)
 
 
-def corrected(disk: Disk, size: int, spindles: int | None) -> Disk:
+def correct(disk: Disk, size: int, spindles: int | None) -> Disk:
     """The disk with its real size (MiB), its data at least as large. Pure."""
     children = disk.children
     if children and children[0].size < size:
@@ -108,7 +110,7 @@ def corrected(disk: Disk, size: int, spindles: int | None) -> Disk:
     return base.replace(disk, size=size, spindles=known, children=children)
 
 
-def _new(old: Disk, new: Disk) -> Iterator[tuple[str, int]]:
+def _find_changes(old: Disk, new: Disk) -> Iterator[tuple[str, int]]:
     if old.size != new.size:
         yield "size", new.size
     if new.spindles is not None and old.spindles != new.spindles:

@@ -74,7 +74,7 @@ class ClusterSetParams(
         decision = cluster_settings.decide(config, op)
         cluster = base.replace(config.cluster, **decision.values)
         after = config.apply([], [], cluster, mtime=config.data.mtime)
-        demoted = self._demoted(config)
+        demoted = self._choose_demoted(config)
         name = op.instance_communication_network
         jobs: list[list[OpCode]] = []
         if name:
@@ -89,7 +89,7 @@ class ClusterSetParams(
             self.ctx.warn(text)
         return _Plan(decision, demoted, jobs, after)
 
-    def _demoted(self, config: Config) -> list[Node]:
+    def _choose_demoted(self, config: Config) -> list[Node]:
         """Candidates that are too many; all of them are locked."""
         if self.op.candidate_pool_size is None:
             return []
@@ -111,48 +111,48 @@ class ClusterSetParams(
             known = name in config.cluster.enabled_hypervisors
             if known and new.hvparams[name] == config.cluster.hvparams.get(name):
                 continue
-            answers = rpc.many(
+            answers = rpc.call_many(
                 nodes, NodeCalls.hypervisor_validate_params, name, new.hvparams[name]
             )
             yield from _failures(answers)
         for os_name, by_hypervisor in (self.op.os_hvp or {}).items():
             for name in sorted(set(by_hypervisor) & set(new.enabled_hypervisors)):
                 full = after.hvparams_for(name, os_name, {})
-                answers = rpc.many(nodes, NodeCalls.hypervisor_validate_params, name, full)
+                answers = rpc.call_many(nodes, NodeCalls.hypervisor_validate_params, name, full)
                 yield from _failures(answers)
         changed = {*(self.op.osparams or {}), *(self.op.osparams_private_cluster or {})}
         for os_name in sorted(changed):
             values = after.osparams_for(os_name, {})
             values.update(new.osparams_private_cluster.get(os_name, {}))
             yield from _failures(
-                rpc.many(
+                rpc.call_many(
                     nodes, NodeCalls.os_validate, False, os_name, ["parameters"], values, True, ""
                 )
             )
-        yield from self._missing_groups(config.cluster, new, nodes)
-        yield from self._wrong_helpers(config.cluster, new, nodes)
+        yield from self._find_missing_groups(config.cluster, new, nodes)
+        yield from self._find_wrong_helpers(config.cluster, new, nodes)
 
-    def _missing_groups(self, old: Cluster, new: Cluster, nodes: list[Node]) -> Iterator[str]:
+    def _find_missing_groups(self, old: Cluster, new: Cluster, nodes: list[Node]) -> Iterator[str]:
         """Nodes without the volume group that their disks shall come to lie in."""
         group = new.volume_group_name
         before = volume_templates() & set(old.enabled_disk_templates)
         after = volume_templates() & set(new.enabled_disk_templates)
         if not group or not after or (group == old.volume_group_name and before):
             return
-        answers = self.ctx.rpc.many(nodes, NodeCalls.vg_list)
+        answers = self.ctx.rpc.call_many(nodes, NodeCalls.vg_list)
         yield from _failures(answers)
         good = [answer for answer in answers.values() if answer.error is None]
         without = [answer.node.name for answer in good if group not in answer.get()]
         if without:
             yield f"there is no volume group '{group}' on {join_names(natural_sorted(without))}"
 
-    def _wrong_helpers(self, old: Cluster, new: Cluster, nodes: list[Node]) -> Iterator[str]:
+    def _find_wrong_helpers(self, old: Cluster, new: Cluster, nodes: list[Node]) -> Iterator[str]:
         """Nodes whose DRBD module calls another program than the one that is set."""
         helper = new.drbd_usermode_helper
         uses, used = (drbd.is_enabled(each.enabled_disk_templates) for each in (new, old))
         if not helper or not uses or (used and helper == old.drbd_usermode_helper):
             return
-        answers = self.ctx.rpc.many(nodes, NodeCalls.drbd_helper)
+        answers = self.ctx.rpc.call_many(nodes, NodeCalls.drbd_helper)
         yield from _failures(answers)
         for answer in answers.values():
             if answer.error is None and answer.get() != helper:
@@ -184,14 +184,16 @@ class ClusterSetParams(
         if self.op.candidate_pool_size is not None:
             candidates.fill_up(ctx, among=self.found)
         if "ipolicy" in changed or "beparams" in changed:
-            for text in policy.new_violations(before, ctx.config):
+            for text in policy.find_new_violations(before, ctx.config):
                 ctx.warn(text)
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
         if "ndparams" in changed:
-            switches.configure(ctx, switches.changed(before, ctx.config))
+            switches.configure(ctx, switches.find_changed(before, ctx.config))
         if self.plan.demoted:
-            candidates.demoted(ctx, [ctx.config.nodes[node.uuid] for node in self.plan.demoted])
+            candidates.inform_demoted(
+                ctx, [ctx.config.nodes[node.uuid] for node in self.plan.demoted]
+            )
         if not self.plan.jobs:
             return None
         return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.plan.jobs)]}
@@ -218,7 +220,7 @@ class ClusterSetParams(
                 master_ip.activate(ctx, after)
                 master_ip.explain(ctx, after)
             elif before.cluster.master_netmask != after.cluster.master_netmask:
-                ctx.rpc.one(
+                ctx.rpc.call_one(
                     after.master,
                     NodeCalls.node_change_master_netmask,
                     before.cluster.master_netmask,

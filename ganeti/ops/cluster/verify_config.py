@@ -28,13 +28,13 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
         for instance, node in verify.find_lost_instances(ctx.config).items():
             text = f"is the primary node of instance {instance}, but does not exist"
             report.error("ECLUSTERDANGLINGINST", "node", node, text)
-        self._interrupted(report)
+        self._check_interrupted(report)
         report.section("Verifying cluster certificate files")
         certificates.authority(report, name, ctx.paths, ctx.clock.now())
         certificates.renewal(report, ctx.config, ctx.paths)
         return report.ok
 
-    def _interrupted(self, report: Report) -> None:
+    def _check_interrupted(self, report: Report) -> None:
         """Instances and disks whose creation did not end, and places that are none."""
         ctx = self.ctx
         busy = locks.locked_names(ctx, LockLevel.INSTANCE)

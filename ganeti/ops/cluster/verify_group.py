@@ -68,7 +68,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         found: dict[str, dict[str, Any]] = {}
         for node in online:
             if answers[node.uuid].error is not None:
-                self._no_answer(config, report, answers[node.uuid])
+                self._report_no_answer(config, report, answers[node.uuid])
         online = [node for node in online if node.uuid not in self._silent]
         for node in online:
             value = self._node(report, answers[node.uuid], started, ended)
@@ -105,8 +105,8 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         guests.disks(
             report, config, ctx.config, online, found, locks.locked_names(ctx, LockLevel.INSTANCE)
         )
-        self._unfinished(config, report, online)
-        guests.unknown(report, config, running)
+        self._check_unfinished(config, report, online)
+        guests.check_unknown(report, config, running)
         report.section("Verifying disks")
         self._disks(config, report, online, found)
         self._hooks(report, online)
@@ -138,7 +138,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             os_definitions.CHECK: None,
             shared.CHECK: shared.names(self.ctx.paths),
         }
-        return self.ctx.rpc.many(
+        return self.ctx.rpc.call_many(
             nodes,
             NodeCalls.node_verify,
             checks,
@@ -146,7 +146,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             config.cluster.hvparams,
         )
 
-    def _no_answer(self, config: Config, report: Report, answer: Answer[Any]) -> None:
+    def _report_no_answer(self, config: Config, report: Report, answer: Answer[Any]) -> None:
         """Report a node that does not answer, once however often it is asked."""
         node = answer.node
         if answer.error is None or node.uuid in self._silent:
@@ -238,15 +238,15 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             own = self._ask_master(config, report, shared.CHECK, names)
             found = {**found, master: {shared.CHECK: own}}
         shared.judge(report, config, ctx.paths, online, found)
-        with ctx.services.sent_ssconf() as sent:
+        with ctx.services.hold_sent_ssconf() as sent:
             if not sent:
                 return
             asked = {shared.CHECK: shared.ssconf_names(ctx.paths, sent)}
-            answers = ctx.rpc.within(_BRIEFLY).many(
+            answers = ctx.rpc.limit_time(_BRIEFLY).call_many(
                 online, NodeCalls.node_verify, asked, config.cluster.cluster_name, {}
             )
         for answer in answers.values():
-            self._no_answer(config, report, answer)
+            self._report_no_answer(config, report, answer)
         told = {
             uuid: (answer.node, answer.get().get(shared.CHECK))
             for uuid, answer in answers.items()
@@ -256,7 +256,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
 
     def _ask_master(self, config: Config, report: Report, check: str, argument: object) -> Any:
         """What the master node answers to one check; None if it does not, which is reported."""
-        answers = self.ctx.rpc.many(
+        answers = self.ctx.rpc.call_many(
             [config.master],
             NodeCalls.node_verify,
             {check: argument},
@@ -265,15 +265,15 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         )
         [answer] = answers.values()
         if answer.error is not None:
-            self._no_answer(config, report, answer)
+            self._report_no_answer(config, report, answer)
             return None
         return answer.get().get(check)
 
     # instances ---------------------------------------------------------------------------
 
-    def _unfinished(self, config: Config, report: Report, nodes: list[Node]) -> None:
+    def _check_unfinished(self, config: Config, report: Report, nodes: list[Node]) -> None:
         """Instances that were on their way when something ended."""
-        answers = self.ctx.rpc.many(nodes, NodeCalls.run_rights, [])
+        answers = self.ctx.rpc.call_many(nodes, NodeCalls.run_rights, [])
         busy = {view.name for view in self.ctx.locks.snapshot() if view.owners}
         for answer in answers.values():
             for right in answer.value or ():
@@ -335,11 +335,11 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             uuid: (here[0][0], ([annotate.disk(config, p[2], p[0].group) for p in here],))
             for uuid, here in wanted.items()
         }
-        for uuid, answer in self.ctx.rpc.each(method, arguments).items():
+        for uuid, answer in self.ctx.rpc.call_each(method, arguments).items():
             if answer.error is None:
                 yield from zip(wanted[uuid], answer.get())
             else:
-                self._no_answer(config, report, answer)
+                self._report_no_answer(config, report, answer)
 
     # hooks -------------------------------------------------------------------------------
 
@@ -351,10 +351,10 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         env.update((f"NODE_TAGS_{node.name}", list(node.tags)) for node in nodes)
         spec = Hooks("cluster-verify", "CLUSTER", env, [], [node.uuid for node in nodes])
         variables = hooks.environment(ctx, self.op, spec, "post")
-        answers = ctx.rpc.many(nodes, NodeCalls.hooks_runner, spec.path, "post", variables)
+        answers = ctx.rpc.call_many(nodes, NodeCalls.hooks_runner, spec.path, "post", variables)
         for answer in answers.values():
             if isinstance(answer.error, errors.RpcError):
-                self._no_answer(config, report, answer)
+                self._report_no_answer(config, report, answer)
                 continue
             if answer.error is not None:
                 text = f"hooks could not be run: {errors.text(answer.error)}"

@@ -48,24 +48,24 @@ class DiskCreate(
         if named and self.op.iallocator is not None:
             raise errors.make_invalid_error("give either nodes or an allocator, not both")
         if named or TEMPLATES.get(template).traits.shared:
-            nodes = self._named(template)
+            nodes = self._find_named_nodes(template)
             yield Need(LockLevel.NODE, sorted({n.uuid for n in nodes}), shared=True)
-            nodes = self._named(template)
+            nodes = self._find_named_nodes(template)
         else:
-            name = ask.chosen(
+            name = ask.choose_allocator(
                 ctx, self.op.iallocator, "say where to make the disk with --node NAME"
             )
             yield Need(LockLevel.NODE, None, shared=True)
-            nodes = ask.place(ctx, name, self._described(template))
+            nodes = ask.place(ctx, name, self._describe(template))
         yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in nodes}))
         return _Found(new, template, nodes)
 
-    def _named(self, template: DiskTemplate) -> list[Node]:
+    def _find_named_nodes(self, template: DiskTemplate) -> list[Node]:
         config = self.ctx.config
         given = [config.node(name) for name in self.op.node_uuids or self.op.nodes]
-        return given or [disk_bearer.anywhere(config, template)]
+        return given or [disk_bearer.choose_any_node(config, template)]
 
-    def _described(self, template: DiskTemplate) -> NewInstance:
+    def _describe(self, template: DiskTemplate) -> NewInstance:
         """The disk for an allocator: the smallest instance of the policy, with this disk."""
         item = self.op.disk
         least = self.ctx.config.cluster.ipolicy["minmax"][0]["min"]
@@ -95,7 +95,7 @@ class DiskCreate(
         tag_rules.check(op.tags)
         name = disk_names.check(ctx.config, op.disk.name)
         for node in found.nodes:
-            checks.usable_node(node, "for a new disk")
+            checks.check_usable(node, "for a new disk")
         if op.disk.adopt is not None:
             raise errors.make_invalid_error(
                 "what exists can only be adopted by a new instance (gnt-instance add)"
@@ -117,7 +117,7 @@ class DiskCreate(
     def run(self) -> str:
         ctx = self.ctx
         disk = self._reserve()
-        home = disk_bearer.of(ctx.config, disk)
+        home = disk_bearer.make_bearer(ctx.config, disk)
         disks.create(ctx, home, [disk])
         if disks.traits(disk).mirrored:
             ctx.undo.callback(disks.shutdown, ctx, home, [disk])

@@ -43,11 +43,11 @@ class DiskGrow(
         uuid = ctx.config.disk(op.disk_name).uuid
         owner = ctx.config.owner(uuid)
         if owner is not None:
-            attached = _for_instance(ctx, op, owner, uuid)
+            attached = _make_instance_opcode(ctx, op, owner, uuid)
             yield from attached.locks()
             return attached
         disk = yield from disk_target.lock(ctx, uuid)
-        nodes = sorted(node.uuid for node in disk_bearer.seats(ctx.config, disk))
+        nodes = sorted(node.uuid for node in disk_bearer.list_nodes(ctx.config, disk))
         yield Need(LockLevel.NODE, nodes, shared=True)
         yield Need(LockLevel.NODE_RES, nodes)
         return disk
@@ -65,7 +65,7 @@ class DiskGrow(
                 " waited; try again"
             )
         title = f"disk {disk_bearer.title(found)}"
-        home = disk_bearer.of(ctx.config, found)
+        home = disk_bearer.make_bearer(ctx.config, found)
         amount = growth.amount(found, title, op.amount, absolute=op.absolute)
         growth.check(ctx, home, found, title, amount)
         return _Plan(found, home, title, amount)
@@ -94,14 +94,14 @@ class DiskGrow(
         if not plan.amount:
             ctx.log(f"{plan.title} has {disk.size} MiB already")
             return
-        with disks.activated(ctx, plan.home, [disk]):
+        with disks.activate_for_use(ctx, plan.home, [disk]):
             ctx.log(f"Growing {plan.title} by {plan.amount} MiB")
             larger = growth.grow(ctx, plan.home, disk, plan.title, plan.amount)
             if sync.wait(ctx, plan.home, [larger]) is sync.Outcome.DEGRADED:
                 ctx.warn("the disk is degraded after it has grown; see gnt-disk info")
 
 
-def _for_instance(
+def _make_instance_opcode(
     ctx: Context, op: OpDiskGrow, owner: Instance, uuid: DiskUuid
 ) -> InstanceGrowDisk:
     inner = OpInstanceGrowDisk(

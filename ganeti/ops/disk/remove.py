@@ -19,7 +19,7 @@ class DiskRemove(DiskOperation[OpDiskRemove, None]):
     def locks(self) -> Needs:
         ctx = self.ctx
         yield from self.lock_disk(forthcoming=True)
-        uuids = sorted(node.uuid for node in disk_bearer.seats(ctx.config, self.disk))
+        uuids = sorted(node.uuid for node in disk_bearer.list_nodes(ctx.config, self.disk))
         yield Need(LockLevel.NODE, uuids, shared=True)
         yield Need(LockLevel.NODE_RES, uuids)
 
@@ -32,7 +32,7 @@ class DiskRemove(DiskOperation[OpDiskRemove, None]):
                 f"disk '{self.op.disk_name}' is disk {index} of instance {owner.name}; detach it"
                 f" first, or use gnt-instance modify --disk {index}:remove {owner.name}"
             )
-        for node in disk_bearer.seats(config, self.disk):
+        for node in disk_bearer.list_nodes(config, self.disk):
             if node.offline and not self.op.ignore_failures:
                 raise errors.make_state_error(
                     f"node {node.name} is marked offline; what it holds of the disk would stay"
@@ -41,7 +41,7 @@ class DiskRemove(DiskOperation[OpDiskRemove, None]):
 
     def run(self) -> None:
         ctx, disk = self.ctx, self.disk
-        home = disk_bearer.of(ctx.config, disk)
+        home = disk_bearer.make_bearer(ctx.config, disk)
         if disks.traits(disk).mirrored:
             disks.shutdown(ctx, home, [disk])
         failures = disks.remove(ctx, [disk], home.primary_node)
@@ -52,7 +52,7 @@ class DiskRemove(DiskOperation[OpDiskRemove, None]):
             )
         for failure in failures:
             ctx.warn(f"left over: {failure}")
-        for node in disk_bearer.seats(ctx.config, disk):
+        for node in disk_bearer.list_nodes(ctx.config, disk):
             if not node.offline:
                 disks.remove_directories(ctx, node, [disk])
 

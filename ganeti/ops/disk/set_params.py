@@ -40,15 +40,15 @@ class DiskSetParams(
 
         self.ctx.store.change("disk-modify", self.ctx.author, edit)
         if "mode" in self.plan and self.plan["mode"] != self.disk.mode:
-            self._tell_when()
+            self._report_delay()
         return [(key, str(value)) for key, value in self.plan.items()]
 
-    def _tell_when(self) -> None:
+    def _report_delay(self) -> None:
         owner = self.ctx.config.owner(self.disk.uuid)
         if owner is None or self.ctx.config.nodes[owner.primary_node].offline:
             return
         try:
-            runs = power.running(self.ctx, owner) is not None
+            runs = power.query_running(self.ctx, owner) is not None
         except errors.GanetiError:
             # a node that does not answer keeps nobody from changing what is recorded
             runs = True

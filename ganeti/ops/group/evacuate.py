@@ -51,10 +51,10 @@ class GroupEvacuate(
 
     def decide(self) -> _Plan:
         ctx, config, op = self.ctx, self.ctx.config, self.op
-        goals = placement.other_groups(
+        goals = placement.choose_other_groups(
             config, "the instances are", [self.found.uuid], op.target_groups
         )
-        name = allocator.chosen(
+        name = allocator.choose_allocator(
             ctx, op.iallocator, "an allocator has to plan the way to other groups"
         )
         items = {
@@ -78,7 +78,7 @@ class GroupEvacuate(
         return Hooks("group-evacuate", "GROUP", env, nodes, nodes)
 
     def preview(self) -> dict[str, Any]:
-        return {"jobs": [], "plan": [item.shown() for item in self._departures()]}
+        return {"jobs": [], "plan": [item.describe() for item in self._departures()]}
 
     def run(self) -> dict[str, Any]:
         op = self.op
@@ -86,16 +86,16 @@ class GroupEvacuate(
 
     def _departures(self) -> list[Departure]:
         # Reservations move for free, so they go first and leave room.
-        found = [self._free_move(item) for item in self.plan.reservations]
+        found = [self._move_reservation(item) for item in self.plan.reservations]
         if self.plan.instances:
             plan = self.plan
             moves = allocator.change_group(self.ctx, plan.allocator, plan.instances, plan.goals)
             found += departures.departures(moves)
         if self.op.force_failover:
-            found = [_stopped(item) for item in found]
-        return _one_by_one(found) if self.op.sequential else found
+            found = [_convert_to_failover(item) for item in found]
+        return _chain(found) if self.op.sequential else found
 
-    def _free_move(self, item: Instance) -> Departure:
+    def _move_reservation(self, item: Instance) -> Departure:
         """The move of a reservation, which copies nothing."""
         step = OpInstanceChangeGroup(
             instance_name=item.handle,
@@ -106,7 +106,7 @@ class GroupEvacuate(
         return Departure(item.handle, where, [step])
 
 
-def _stopped(item: Departure) -> Departure:
+def _convert_to_failover(item: Departure) -> Departure:
     """The same way with the guest stopped meanwhile."""
     return dataclasses.replace(item, steps=[_failover(step) for step in item.steps])
 
@@ -121,15 +121,15 @@ def _failover(step: OpCode) -> OpCode:
     )
 
 
-def _one_by_one(found: list[Departure]) -> list[Departure]:
+def _chain(found: list[Departure]) -> list[Departure]:
     """Each job begins when the one before it has ended, however that went."""
     return [
-        dataclasses.replace(item, steps=[_after_the_last(item.steps[0]), *item.steps[1:]])
+        dataclasses.replace(item, steps=[_make_dependent(item.steps[0]), *item.steps[1:]])
         if number
         else item
         for number, item in enumerate(found)
     ]
 
 
-def _after_the_last(step: OpCode) -> OpCode:
+def _make_dependent(step: OpCode) -> OpCode:
     return msgspec.structs.replace(step, depends=[JobDep(-1)])

@@ -23,7 +23,7 @@ class GroupSetParams(
 
     def decide(self) -> dict[str, Any]:
         """New values of the fields of the group."""
-        if not group_settings.given(self.op):
+        if not group_settings.has_parameters(self.op):
             raise errors.make_invalid_error("nothing to change: give at least one parameter")
         return group_settings.values(self.ctx.config, self.group, self.op)
 
@@ -50,9 +50,9 @@ class GroupSetParams(
         if "ipolicy" in self.plan:
             members = after.group_nodes(self.group.uuid)
             instances = [item for node in members for item in after.primaries[node.uuid]]
-            for text in policy.new_violations(before, after, instances):
+            for text in policy.find_new_violations(before, after, instances):
                 ctx.warn(text)
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
-        switches.configure(ctx, switches.changed(before, after))
+        switches.configure(ctx, switches.find_changed(before, after))
         return [(_SHOWN.get(name, name), value) for name, value in self.plan.items()]

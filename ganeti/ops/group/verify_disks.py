@@ -33,14 +33,14 @@ class GroupVerifyDisks(FindingOperation[OpGroupVerifyDisks, GroupUuid, Findings]
         """The group; it is not locked, but its instances are."""
         config = self.ctx.config
         group = config.group(self.op.group_name).uuid
-        names = [item.name for item in _watched(config, group)]
+        names = [item.name for item in _list_watched(config, group)]
         yield Need(LockLevel.INSTANCE, names, shared=True)
         return group
 
     def run(self) -> Findings:
         config = self.ctx.config
         held = self.ctx.list_held(LockLevel.INSTANCE)
-        instances = [item for item in _watched(config, self.found) if item.name in held]
+        instances = [item for item in _list_watched(config, self.found) if item.name in held]
         parts: dict[NodeUuid, list[tuple[Instance, Disk]]] = {}
         mirrors: dict[NodeUuid, list[tuple[Instance, Disk]]] = {}
         for instance in instances:
@@ -51,11 +51,11 @@ class GroupVerifyDisks(FindingOperation[OpGroupVerifyDisks, GroupUuid, Findings]
                     if traits_of(disk.dev_type).mirrored:
                         mirrors.setdefault(node.uuid, []).append((instance, disk))
         unreachable: dict[str, str] = {}
-        missing = self._missing(parts, unreachable)
+        missing = self._find_missing(parts, unreachable)
         inactive = self._inactive(mirrors, unreachable)
         return unreachable, sorted(inactive), missing
 
-    def _missing(
+    def _find_missing(
         self, parts: dict[NodeUuid, list[tuple[Instance, Disk]]], unreachable: dict[str, str]
     ) -> dict[str, list[list[str]]]:
         found: dict[str, list[list[str]]] = {}
@@ -91,7 +91,7 @@ class GroupVerifyDisks(FindingOperation[OpGroupVerifyDisks, GroupUuid, Findings]
                 continue
             wire = [annotate.disk(config, disk, node.group) for _instance, disk in items]
             arguments[uuid] = (node, (wire,))
-        return self.ctx.rpc.each(call, arguments)
+        return self.ctx.rpc.call_each(call, arguments)
 
     def _value(self, answer: Answer[T], unreachable: dict[str, str]) -> T | None:
         """The value, None for a node without answer, which is noted if that counts."""
@@ -105,7 +105,7 @@ class GroupVerifyDisks(FindingOperation[OpGroupVerifyDisks, GroupUuid, Findings]
         return None
 
 
-def _watched(config: Config, group: GroupUuid) -> Iterator[Instance]:
+def _list_watched(config: Config, group: GroupUuid) -> Iterator[Instance]:
     """Instances of a group whose disks should be active."""
     for instance in config.instances.values():
         if instance.forthcoming or not instance.disks_active:

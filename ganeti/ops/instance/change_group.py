@@ -36,8 +36,8 @@ class InstanceChangeGroup(PlannedInstanceOperation[OpInstanceChangeGroup, _Plan,
         ctx, config, op = self.ctx, self.ctx.config, self.op
         own = {config.nodes[uuid].group for uuid in config.instance_nodes(self.instance)}
         subject = f"instance {self.instance.name} is"
-        groups = placement.other_groups(config, subject, own, op.target_groups)
-        name = allocator.chosen(
+        groups = placement.choose_other_groups(config, subject, own, op.target_groups)
+        name = allocator.choose_allocator(
             ctx, op.iallocator, "an allocator has to plan the way to another group"
         )
         return _Plan(groups, name)

@@ -28,16 +28,16 @@ class InstanceCheckMove(Operation[OpInstanceCheckMove, None]):
 
     def run(self) -> None:
         ctx, op = self.ctx, self.op
-        view = board.look(ctx, ctx.config.disk_template(self._instance(ctx.config)))
+        view = board.view_cluster(ctx, ctx.config.disk_template(self._instance(ctx.config)))
         with ctx.boards.decision():
-            view = view.again(ctx)
+            view = view.refresh(ctx)
             item = self._instance(view.config)
             self._check_present(view)
             group = view.config.groups[view.config.nodes[item.primary_node].group]
             layout = view.layout(group)
-            why = recheck.why_not(layout, item.handle, op.to_nodes, must_gain=op.must_gain)
+            why = recheck.explain_refusal(layout, item.handle, op.to_nodes, must_gain=op.must_gain)
             if why:
-                raise self._outrun(why)
+                raise self._make_error(why)
             fact = layout.board.instances[layout.board.instance_index[item.handle]]
             primary, secondary = (*op.to_nodes, "")[:2]
             takes = replace(fact, primary=primary, secondary=secondary)
@@ -49,10 +49,10 @@ class InstanceCheckMove(Operation[OpInstanceCheckMove, None]):
         op = self.op
         item = config.find_instance(op.instance_name)
         if item is None:
-            raise self._outrun("it was removed")
+            raise self._make_error("it was removed")
         now = [config.nodes[uuid].name for uuid in config.instance_nodes(item)]
         if now != op.from_nodes:
-            raise self._outrun(
+            raise self._make_error(
                 f"it is on {' and '.join(now) or 'no node'} now, it was planned on"
                 f" {' and '.join(op.from_nodes)}"
             )
@@ -62,12 +62,12 @@ class InstanceCheckMove(Operation[OpInstanceCheckMove, None]):
         there = {node.name for node in view.cluster.nodes if not node.offline}
         gone = [name for name in self.op.present if name not in there]
         if gone:
-            raise self._outrun(
+            raise self._make_error(
                 f"{join_names(gone)} was there when the plan was made; now it is offline, drained"
                 " or does not answer"
             )
 
-    def _outrun(self, why: str) -> errors.OpPrereqError:
+    def _make_error(self, why: str) -> errors.OpPrereqError:
         return errors.make_state_error(
             f"{self.op.instance_name} is not moved to {' and '.join(self.op.to_nodes)}: {why}."
             " Make a new plan"

@@ -27,13 +27,13 @@ class InstanceConsole(InstanceOperation[OpInstanceConsole, dict[str, Any]]):
     def run(self) -> dict[str, Any]:
         config, instance = self.ctx.config, self.instance
         node = config.nodes[instance.primary_node]
-        if power.running(self.ctx, instance) is None:
+        if power.query_running(self.ctx, instance) is None:
             raise errors.OpExecError(
                 f"instance {instance.name} does not run on node {node.name};"
                 " start it with gnt-instance startup"
             )
         wire = annotate.instance(config, instance)
-        answer = self.ctx.rpc.one(
+        answer = self.ctx.rpc.call_one(
             node, NodeCalls.instance_console_info, {instance.name: (wire, node.name)}
         )
         result: dict[str, Any] = msgspec.to_builtins(answer[instance.name])

@@ -69,7 +69,9 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
 
     def find(self) -> Finding[_Found]:
         given = checks.host_name(self.op.instance_name, "an instance")
-        name = host_names.new_name(given, name_check=self.op.name_check, ip_check=self.op.ip_check)
+        name = host_names.choose_name(
+            given, name_check=self.op.name_check, ip_check=self.op.ip_check
+        )
         if self.ctx.config.has_instance_name(name):
             raise errors.make_exists_error(f"instance '{name}' exists already")
         place = NewPlace(self.ctx, self.op, name)
@@ -88,7 +90,7 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         primary = found.nodes[0]
         self._check_request()
         for node in found.nodes:
-            checks.usable_node(node, "for a new instance")
+            checks.check_usable(node, "for a new instance")
         bare = self._instance()
         template = disk_layout.template(ctx, op)
         layout = disk_layout.layout(
@@ -100,7 +102,7 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             file_storage_dir=op.file_storage_dir,
         )
         adopts = adoption.is_asked_for(op.disks)
-        wanted = adoption.sized(ctx, primary, template, op.disks) if adopts else op.disks
+        wanted = adoption.read_sizes(ctx, primary, template, op.disks) if adopts else op.disks
         disks = disk_layout.disks(ctx, layout, wanted)
         all_nics = nics.all_new(ctx, found.nics, primary.group, check_conflicts=op.conflicts_check)
         uuids = tuple(disk.uuid for disk in disks)

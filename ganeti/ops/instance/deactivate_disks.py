@@ -17,7 +17,7 @@ class InstanceDeactivateDisks(InstanceOperation[OpInstanceDeactivateDisks, None]
         if self.op.force:
             return
         power.primary(ctx, self.instance)
-        if power.running(ctx, self.instance) is not None:
+        if power.query_running(ctx, self.instance) is not None:
             raise errors.make_state_error(
                 f"instance {self.instance.name} is running; stop it before its disks are"
                 " deactivated"

@@ -45,7 +45,7 @@ class InstanceFailover(
         if self.op.cleanup:
             yield from cleanup.locks(self.ctx, self.instance)
             return None
-        third = third_node.wanted(self.ctx.config, self.instance, self.op)
+        third = third_node.find_wanted_node(self.ctx.config, self.instance, self.op)
         way: _Way
         if third is not None:
             way = third_node.Preparation(self.ctx, self.instance, third, self.op)

@@ -31,12 +31,12 @@ class InstanceGrowDisk(PlannedInstanceOperation[OpInstanceGrowDisk, _Plan, None]
     def locks(self) -> Needs:
         yield from self.lock_instance()
         config = self.ctx.config
-        yield Need(LockLevel.DISK, [disks.by_index(config, self.instance, self.op.disk).uuid])
+        yield Need(LockLevel.DISK, [disks.find_by_index(config, self.instance, self.op.disk).uuid])
         yield from self.lock_nodes(locks.storage_nodes(config, self.instance), storage=True)
 
     def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
-        disk = disks.by_index(ctx.config, self.instance, op.disk)
+        disk = disks.find_by_index(ctx.config, self.instance, op.disk)
         title = f"disk {op.disk} of {self.instance.name}"
         amount = growth.amount(disk, title, op.amount, absolute=op.absolute)
         self._check_policy(amount)
@@ -62,7 +62,7 @@ class InstanceGrowDisk(PlannedInstanceOperation[OpInstanceGrowDisk, _Plan, None]
         if not plan.amount:
             ctx.log(f"Disk {self.op.disk} has {plan.disk.size} MiB already")
             return
-        with disks.activated(ctx, instance, [plan.disk]):
+        with disks.activate_for_use(ctx, instance, [plan.disk]):
             ctx.log(
                 f"Growing disk {self.op.disk} of instance '{instance.name}' by {plan.amount} MiB"
                 f" to {plan.disk.size + plan.amount} MiB"
@@ -71,7 +71,7 @@ class InstanceGrowDisk(PlannedInstanceOperation[OpInstanceGrowDisk, _Plan, None]
             ctx.release(LockLevel.NODE_RES)
             ctx.downgrade(LockLevel.DISK)
             ctx.downgrade(LockLevel.INSTANCE)
-            hotplug.resized(ctx, self.now, self.op.disk)
+            hotplug.report_size(ctx, self.now, self.op.disk)
             if self.op.wait_for_sync:
                 outcome = sync.wait(ctx, instance, [larger])
                 if outcome is sync.Outcome.DEGRADED:

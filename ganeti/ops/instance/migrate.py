@@ -73,8 +73,8 @@ class InstanceMigrate(
             return _Plan(live)
         power.primary(ctx, self.instance)
         target = self.found.node()
-        info = power.running(ctx, self.instance)
-        why = "it does not run" if info is None else self._why_not(live)
+        info = power.query_running(ctx, self.instance)
+        why = "it does not run" if info is None else self._explain_refusal(live)
         always = bool(ctx.config.beparams(self.instance).get("always_failover"))
         if info is not None and always:
             why = "its backend parameter always_failover is set"
@@ -99,14 +99,14 @@ class InstanceMigrate(
         failover.check()
         return _Plan(live, target, failover)
 
-    def _why_not(self, live: bool) -> str | None:
+    def _explain_refusal(self, live: bool) -> str | None:
         """Why its running guest cannot be migrated, None when it can."""
         ctx, instance = self.ctx, self.instance
         if not HYPERVISORS.get(instance.real_hypervisor).traits.can_migrate:
             return f"hypervisor {instance.hypervisor} does not migrate"
         wire = annotate.instance(ctx.config, instance)
         try:
-            ctx.rpc.one(self.source, NodeCalls.instance_migratable, wire, live)
+            ctx.rpc.call_one(self.source, NodeCalls.instance_migratable, wire, live)
         except errors.RpcError:
             raise
         except errors.GanetiError as err:
@@ -121,21 +121,23 @@ class InstanceMigrate(
         versions = [info.get("hv_version") for info in (here, there)]
         if versions[0] != versions[1]:
             text = (
-                f"hypervisor versions differ: {_dotted(versions[0])} on {source.name},"
-                f" {_dotted(versions[1])} on {target.name}"
+                f"hypervisor versions differ: {_format_version(versions[0])} on {source.name},"
+                f" {_format_version(versions[1])} on {target.name}"
             )
             if not op.ignore_hvversions:
                 raise errors.make_state_error(f"{text} (--ignore-hvversions goes on)")
             ctx.warn(text)
-        return self._smaller_memory(target.name, memory, there.get("memory_free"))
+        return self._find_smaller_memory(target.name, memory, there.get("memory_free"))
 
     def _resources(self, node: Node) -> dict[str, Any]:
         ctx, hypervisor = self.ctx, str(self.instance.real_hypervisor)
         params = ctx.config.cluster.hvparams.get(hypervisor, {})
-        _boot, _rooms, found = ctx.rpc.one(node, NodeCalls.node_info, [], [(hypervisor, params)])
+        _boot, _rooms, found = ctx.rpc.call_one(
+            node, NodeCalls.node_info, [], [(hypervisor, params)]
+        )
         return found[0] if found else {}
 
-    def _smaller_memory(self, name: str, memory: int, free: object) -> int | None:
+    def _find_smaller_memory(self, name: str, memory: int, free: object) -> int | None:
         """MiB that the guest has to shrink to so that it fits on a node; None if it fits."""
         instance = self.instance
         if not isinstance(free, int):
@@ -195,7 +197,7 @@ class InstanceMigrate(
     def _balloon(self, memory: int) -> None:
         """Give the guest this much memory (MiB)."""
         wire = annotate.instance(self.ctx.config, self.instance)
-        self.ctx.rpc.one(self.source, NodeCalls.instance_balloon_memory, wire, memory)
+        self.ctx.rpc.call_one(self.source, NodeCalls.instance_balloon_memory, wire, memory)
 
     def _grow_back(self) -> None:
         """Undo of the shrinking."""
@@ -205,5 +207,5 @@ class InstanceMigrate(
             self.ctx.warn(f"the guest did not get its memory back: {errors.text(err)}")
 
 
-def _dotted(version: object) -> str:
+def _format_version(version: object) -> str:
     return ".".join(map(str, version)) if isinstance(version, list | tuple) else "unknown"

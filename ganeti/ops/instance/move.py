@@ -104,7 +104,7 @@ class InstanceMove(
     def run(self) -> None:
         ctx, before = self.ctx, self.instance
         self._stop()
-        arrived = destination.as_if_on(before, self.plan.target)
+        arrived = destination.place_on_node(before, self.plan.target)
         ctx.log(f"* creating the disks on node {self.plan.target.name}")
         instance_disks.create(ctx, arrived, self.plan.new)
         self._copy(arrived)
@@ -143,14 +143,14 @@ class InstanceMove(
                 self._activate(node, instance, disks)
             for before, after in zip(old, self.plan.new):
                 ctx.log(f"* copying {before.iv_name} ({before.size} MiB)")
-                port, token = ctx.rpc.one(
+                port, token = ctx.rpc.call_one(
                     self.plan.target,
                     NodeCalls.disk_expect,
                     annotate.disk(ctx.config, after, self.plan.target.group),
                     self.plan.target.secondary_ip,
                     self.op.compress,
                 )
-                copy = ctx.rpc.one(
+                copy = ctx.rpc.call_one(
                     self.plan.source,
                     NodeCalls.disk_transfer,
                     annotate.disk(ctx.config, before, self.plan.source.group),
@@ -167,13 +167,13 @@ class InstanceMove(
     def _activate(self, node: Node, instance: Instance, disks: list[Disk]) -> None:
         wire = annotate.instance(self.ctx.config, instance, disks=disks)
         for index, item in enumerate(wire.disks_info):
-            self.ctx.rpc.one(node, NodeCalls.blockdev_assemble, item, wire, True, index)
+            self.ctx.rpc.call_one(node, NodeCalls.blockdev_assemble, item, wire, True, index)
 
     def _deactivate(self, node: Node, disks: list[Disk]) -> None:
         for disk in disks:
             try:
                 wire = annotate.disk(self.ctx.config, disk, node.group)
-                self.ctx.rpc.one(node, NodeCalls.blockdev_shutdown, wire)
+                self.ctx.rpc.call_one(node, NodeCalls.blockdev_shutdown, wire)
             except errors.GanetiError as err:
                 self.ctx.warn(f"{disk.iv_name} stays active on {node.name}: {errors.text(err)}")
 

@@ -16,7 +16,7 @@ from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_create import OpInstanceCreate, OpInstanceMultiAlloc
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.answers import Refused
-from ganeti.ops.allocator.new_place import described
+from ganeti.ops.allocator.new_place import describe_instance
 from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.planning import checks
 
@@ -64,11 +64,15 @@ class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str,
         wanted = {
             checks.host_name(item.instance_name, "an instance"): item for item in op.instances
         }
-        named = self._named(wanted)
-        name = "" if named else allocator.chosen(ctx, op.iallocator, "give each instance a node")
+        named = self._find_named_nodes(wanted)
+        name = (
+            ""
+            if named
+            else allocator.choose_allocator(ctx, op.iallocator, "give each instance a node")
+        )
         return _Plan(wanted, named, name)
 
-    def _named(self, wanted: dict[str, OpInstanceCreate]) -> dict[str, list[Node]]:
+    def _find_named_nodes(self, wanted: dict[str, OpInstanceCreate]) -> dict[str, list[Node]]:
         """Nodes that the request names itself: of all instances or of none."""
         config = self.ctx.config
         given = {
@@ -101,10 +105,10 @@ class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str,
         found = self.plan.named
         missing: dict[str, Refused] = {}
         if not found:
-            new = [described(ctx, item, name) for name, item in self.plan.wanted.items()]
+            new = [describe_instance(ctx, item, name) for name, item in self.plan.wanted.items()]
             found, missing = allocator.place_many(ctx, self.plan.allocator, new)
         jobs: list[list[OpCode]] = [
-            [_placed(self.plan.wanted[name], nodes, self.op)] for name, nodes in found.items()
+            [_place(self.plan.wanted[name], nodes, self.op)] for name, nodes in found.items()
         ]
         ids = ctx.job.submit(jobs) if jobs else []
         ctx.boards.hand_over(ctx.job.job_id, dict(zip(found, ids)))
@@ -118,9 +122,7 @@ class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str,
         }
 
 
-def _placed(
-    item: OpInstanceCreate, nodes: list[Node], op: OpInstanceMultiAlloc
-) -> OpInstanceCreate:
+def _place(item: OpInstanceCreate, nodes: list[Node], op: OpInstanceMultiAlloc) -> OpInstanceCreate:
     """The creation on its nodes; its job has the priority and reason of the whole request."""
     return msgspec.structs.replace(
         item,

@@ -45,7 +45,7 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], di
         params = {name: config.cluster.hvparams.get(name, {}) for name in hypervisors}
         uuids = {item.primary_node for item in self.plan if not item.forthcoming}
         nodes = [config.nodes[uuid] for uuid in uuids if uuid in config.nodes]
-        answers = self.ctx.rpc.many(nodes, NodeCalls.all_instances_info, hypervisors, params)
+        answers = self.ctx.rpc.call_many(nodes, NodeCalls.all_instances_info, hypervisors, params)
         return {uuid: answer.value if answer.ok else None for uuid, answer in answers.items()}
 
     def _facts(
@@ -156,7 +156,7 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], di
             return None
         try:
             wire = annotate.disk(config, disk, node.group)
-            status = self.ctx.rpc.one(node, NodeCalls.blockdev_find, wire)
+            status = self.ctx.rpc.call_one(node, NodeCalls.blockdev_find, wire)
         except errors.GanetiError as err:
             self.ctx.warn(f"state of disk {disk.iv_name} of {item.name}: {errors.text(err)}")
             return None

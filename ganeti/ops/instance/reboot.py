@@ -27,7 +27,7 @@ class InstanceReboot(PlannedInstanceOperation[OpInstanceReboot, _Plan, None]):
 
     def decide(self) -> _Plan:
         node = power.primary(self.ctx, self.instance)
-        runs = power.running(self.ctx, self.instance) is not None
+        runs = power.query_running(self.ctx, self.instance) is not None
         bridges.check(self.ctx, self.instance, node)
         return _Plan(node, runs)
 
@@ -46,7 +46,7 @@ class InstanceReboot(PlannedInstanceOperation[OpInstanceReboot, _Plan, None]):
         kind = RebootType(op.reboot_type)
         if self.plan.runs and kind is not RebootType.FULL:
             wire = annotate.instance(ctx.config, instance)
-            ctx.rpc.one(
+            ctx.rpc.call_one(
                 self.plan.node,
                 NodeCalls.instance_reboot,
                 wire,

@@ -49,9 +49,9 @@ class InstanceRecreateDisks(
         yield from self.lock_instance()
         nodes = locks.storage_nodes(ctx.config, self.instance)
         if op.iallocator is None:
-            given = self._given()
+            given = self._find_given_nodes()
             yield from self.lock_nodes([*nodes, *(node.uuid for node in given)], storage=True)
-            return self._given()
+            return self._find_given_nodes()
         # an allocator may choose any of them
         yield Need(LockLevel.NODE, sorted(ctx.config.nodes), shared=True)
         found = self._ask_allocator(op.iallocator)
@@ -60,19 +60,19 @@ class InstanceRecreateDisks(
         yield Need(LockLevel.NODE_RES, used)
         return found
 
-    def _given(self) -> list[Node]:
+    def _find_given_nodes(self) -> list[Node]:
         names = self.op.node_uuids or self.op.nodes
         return [self.ctx.config.node(name) for name in names]
 
     def _ask_allocator(self, name: str) -> list[Node]:
         """Nodes of the same group for all disks; OpPrereqError, OpExecError."""
-        if self._given():
+        if self._find_given_nodes():
             raise errors.make_invalid_error("give either nodes or an allocator, not both")
         config = self.ctx.config
         group = config.nodes[self.instance.primary_node].group
-        chosen = allocator.chosen(self.ctx, name, "name the nodes with --node")
-        item = place.recorded(self.ctx, self.instance)
-        return place.chosen(self.ctx, chosen, item, [group], ignore_ipolicy=True)
+        chosen = allocator.choose_allocator(self.ctx, name, "name the nodes with --node")
+        item = place.read_recorded(self.ctx, self.instance)
+        return place.choose_nodes(self.ctx, chosen, item, [group], ignore_ipolicy=True)
 
     # check -------------------------------------------------------------------------------
 
@@ -85,11 +85,11 @@ class InstanceRecreateDisks(
             )
         wanted = {item.index: item.params for item in op.disks}
         for index in wanted:
-            disks.by_index(ctx.config, self.instance, index)
+            disks.find_by_index(ctx.config, self.instance, index)
         nodes = self._target_nodes(current, wanted)
         self._check_stopped()
         chosen = wanted or {index: DiskParams() for index in range(len(current))}
-        new = [self._planned(current[n], n, chosen[n], nodes) for n in sorted(chosen)]
+        new = [self._plan_disk(current[n], n, chosen[n], nodes) for n in sorted(chosen)]
         leftovers = list(self._leftovers(new, nodes[0].uuid))
         space.check(ctx, new, nodes[0].uuid, f"instance {self.instance.name}")
         return _Plan(nodes, new, leftovers)
@@ -109,7 +109,7 @@ class InstanceRecreateDisks(
             )
         nodes = given or old
         for node in nodes:
-            checks.usable_node(node, f"for the disks of {self.instance.name}")
+            checks.check_usable(node, f"for the disks of {self.instance.name}")
         return nodes
 
     def _check_stopped(self) -> None:
@@ -117,12 +117,12 @@ class InstanceRecreateDisks(
         primary = self.ctx.config.nodes[self.instance.primary_node]
         if primary.offline:
             return
-        if power.running(self.ctx, self.instance) is not None:
+        if power.query_running(self.ctx, self.instance) is not None:
             raise errors.make_state_error(
                 f"instance {self.instance.name} is running; stop it before its disks are again"
             )
 
-    def _planned(self, disk: Disk, index: int, params: DiskParams, nodes: list[Node]) -> Disk:
+    def _plan_disk(self, disk: Disk, index: int, params: DiskParams, nodes: list[Node]) -> Disk:
         """A disk as it is recreated; OpPrereqError for parameters that cannot change."""
         given = params.to_wire()
         wrong = sorted(set(given) - set(_KEYS))
@@ -135,7 +135,7 @@ class InstanceRecreateDisks(
             checks.spindles_count(self.ctx.config, f"disk {index}", uuids)
         if params.size:
             disk = disks.larger_disk(disk, params.size - disk.size)
-        return disk_layout.on_nodes(
+        return disk_layout.put_on_nodes(
             self.ctx,
             base.replace(
                 disk,
@@ -156,7 +156,7 @@ class InstanceRecreateDisks(
             for node in disks.nodes_of(ctx.config, disk, primary):
                 for part in (*disk.children, *([] if disk.children else [disk])):
                     wire = annotate.disk(ctx.config, part, node.group)
-                    if ctx.rpc.one(node, NodeCalls.blockdev_find, wire) is None:
+                    if ctx.rpc.call_one(node, NodeCalls.blockdev_find, wire) is None:
                         continue
                     if part in disk.children[1:]:
                         yield node, part

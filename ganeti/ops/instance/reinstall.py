@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.model.node import Node
-from ganeti.model.params import Params, fill, without_defaults
+from ganeti.model.params import Params, drop_defaults, fill
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance import OpInstanceReinstall
 from ganeti.ops import annotate
@@ -38,7 +38,7 @@ class InstanceReinstall(PlannedInstanceOperation[OpInstanceReinstall, _Plan, Non
         if not self.instance.disks:
             raise errors.make_invalid_error(f"instance {name} has no disk to install on")
         node = power.primary(ctx, self.instance)
-        if power.running(ctx, self.instance) is not None:
+        if power.query_running(ctx, self.instance) is not None:
             raise errors.make_state_error(
                 f"instance {name} is running; stop it before reinstalling it"
             )
@@ -65,7 +65,7 @@ class InstanceReinstall(PlannedInstanceOperation[OpInstanceReinstall, _Plan, Non
     def _merge(old: Params, new: object) -> Params:
         plain = reveal_all(new if isinstance(new, dict) else {})
         kept = {k: v for k, v in old.items() if k not in plain}
-        return {**kept, **without_defaults(plain)}
+        return {**kept, **drop_defaults(plain)}
 
     def hooks(self) -> Hooks:
         return self.instance_hooks("instance-reinstall")
@@ -85,6 +85,6 @@ class InstanceReinstall(PlannedInstanceOperation[OpInstanceReinstall, _Plan, Non
             disks.assemble(ctx, instance)
             wire = annotate.instance(ctx.config, instance, osparams=plan.full)
             debug = self.op.debug_level or 0
-            ctx.rpc.one(plan.node, NodeCalls.instance_os_add, wire, True, debug)
+            ctx.rpc.call_one(plan.node, NodeCalls.instance_os_add, wire, True, debug)
         finally:
             disks.shutdown(ctx, instance)

@@ -71,11 +71,13 @@ class InstanceRemove(PlannedInstanceOperation[OpInstanceRemove, _Plan, None]):
             try:
                 power.stop(ctx, instance, self.op, self.op.shutdown_timeout)
             except errors.GanetiError as err:
-                self._failed(f"Instance {instance.name} could not be stopped", err)
+                self._handle_failure(f"Instance {instance.name} could not be stopped", err)
             disks.shutdown(ctx, instance)
         failures = disks.remove(ctx, plan.disks, instance.primary_node)
         if failures:
-            self._failed("Disks could not be removed", errors.OpExecError("; ".join(failures)))
+            self._handle_failure(
+                "Disks could not be removed", errors.OpExecError("; ".join(failures))
+            )
         if plan.node is not None and not plan.node.offline:
             disks.remove_directories(ctx, plan.node, plan.disks)
 
@@ -86,7 +88,7 @@ class InstanceRemove(PlannedInstanceOperation[OpInstanceRemove, _Plan, None]):
         run_rights.forget(ctx, instance)
         ctx.locks.remove(ctx.job.job_id, LockLevel.INSTANCE, instance.name)
 
-    def _failed(self, what: str, err: errors.GanetiError) -> None:
+    def _handle_failure(self, what: str, err: errors.GanetiError) -> None:
         """Go on only if the user said so."""
         if not self.op.ignore_failures:
             raise errors.OpExecError(f"{what}: {errors.text(err)}") from err

@@ -44,7 +44,7 @@ class InstanceRename(
         name = checks.host_name(op.new_name, "an instance")
         before = config.instance(op.instance_uuid or op.instance_name)
         if name != before.name:
-            name = host_names.new_name(name, name_check=op.name_check, ip_check=op.ip_check)
+            name = host_names.choose_name(name, name_check=op.name_check, ip_check=op.ip_check)
         # one request for both names: locks of one level are taken together
         yield from self.lock_instance(new=[] if name == before.name else [name])
         yield from self.lock_nodes(locks.storage_nodes(self.ctx.config, self.instance))
@@ -60,7 +60,7 @@ class InstanceRename(
         if not same and ctx.config.has_instance_name(self.new_name):
             raise errors.make_exists_error(f"instance '{self.new_name}' exists already")
         node = power.primary(ctx, found)
-        if power.running(ctx, found) is not None:
+        if power.query_running(ctx, found) is not None:
             raise errors.make_state_error(
                 f"instance {found.name} is running; stop it before renaming it"
             )
@@ -75,13 +75,13 @@ class InstanceRename(
             ctx.log(f"instance {old.name} has this name already; only the OS script rename runs")
         else:
             self._rename()
-        self._tell_os(old.name)
+        self._run_rename_script(old.name)
         return self.new_name
 
     def _rename(self) -> None:
         ctx, old = self.ctx, self.instance
         disks = self._disks_at_home()
-        moved = [self._moved(disk) for disk in disks]
+        moved = [self._move_disk(disk) for disk in disks]
         emptied = self._move_files(disks, moved)
 
         def edit(draft: Draft) -> None:
@@ -109,7 +109,7 @@ class InstanceRename(
             if Path(directory).name == self.instance.name
         ]
 
-    def _moved(self, disk: Disk) -> Disk:
+    def _move_disk(self, disk: Disk) -> Disk:
         """The disk with its file in the directory of the new name."""
         driver, path = disk.logical_id
         target = Path(path).parent.with_name(self.new_name) / Path(path).name
@@ -135,17 +135,19 @@ class InstanceRename(
             else:
                 moves[source] = target
         for source, target in moves.items():
-            ctx.rpc.one(self.plan.node, NodeCalls.file_storage_dir_rename, source, target)
+            ctx.rpc.call_one(self.plan.node, NodeCalls.file_storage_dir_rename, source, target)
             ctx.undo.callback(
-                ctx.rpc.one, self.plan.node, NodeCalls.file_storage_dir_rename, target, source
+                ctx.rpc.call_one, self.plan.node, NodeCalls.file_storage_dir_rename, target, source
             )
         return alone
 
     def _move_file(self, old: Disk, new: Disk) -> None:
         wire = annotate.disk(self.ctx.config, old, self.plan.node.group)
-        self.ctx.rpc.one(self.plan.node, NodeCalls.blockdev_rename, [(wire, list(new.logical_id))])
+        self.ctx.rpc.call_one(
+            self.plan.node, NodeCalls.blockdev_rename, [(wire, list(new.logical_id))]
+        )
 
-    def _tell_os(self, old_name: str) -> None:
+    def _run_rename_script(self, old_name: str) -> None:
         """Run the rename script; a failure is reported, the new name stays."""
         ctx = self.ctx
         instance = self.now
@@ -155,7 +157,7 @@ class InstanceRename(
         try:
             wire = annotate.instance(ctx.config, instance)
             debug = self.op.debug_level or 0
-            ctx.rpc.one(self.plan.node, NodeCalls.instance_run_rename, wire, old_name, debug)
+            ctx.rpc.call_one(self.plan.node, NodeCalls.instance_run_rename, wire, old_name, debug)
         except errors.GanetiError as err:
             ctx.warn(
                 f"the rename script of OS {instance.os} failed, but the instance is renamed:"

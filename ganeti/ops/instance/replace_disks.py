@@ -55,7 +55,7 @@ class InstanceReplaceDisks(
         ctx, op = self.ctx, self.op
         yield from self.lock_instance()
         nodes = set(locks.storage_nodes(ctx.config, self.instance))
-        remote = self._named_node()
+        remote = self._find_named_node()
         if op.mode is ReplaceDisksMode.NEW_SECONDARY and remote is None:
             # an allocator may choose any of them
             yield Need(LockLevel.NODE, sorted(ctx.config.nodes), shared=True)
@@ -69,7 +69,7 @@ class InstanceReplaceDisks(
         yield from self.lock_nodes(nodes, storage=True)
         return remote
 
-    def _named_node(self) -> Node | None:
+    def _find_named_node(self) -> Node | None:
         """The node that is named as the new secondary one; OpPrereqError in other modes."""
         op = self.op
         name = op.remote_node_uuid or op.remote_node
@@ -86,7 +86,7 @@ class InstanceReplaceDisks(
     def _ask_allocator(self, instance: Instance) -> Node:
         """The secondary node that an allocator chooses; OpPrereqError, OpExecError."""
         config = self.ctx.config
-        name = ask.chosen(
+        name = ask.choose_allocator(
             self.ctx, self.op.iallocator, "name the new secondary node with --new-secondary"
         )
         kinds = {str(disk.dev_type) for disk in _mirrored(config, instance)}
@@ -107,17 +107,18 @@ class InstanceReplaceDisks(
         primary = power.primary(ctx, self.instance)
         [uuid] = config.secondary_nodes(self.instance)
         secondary = config.nodes[uuid]
-        chosen = self._chosen(all_disks)
+        chosen = self._choose_disks(all_disks)
         if self.found is not None:
-            return self._to_new_secondary(self.found, primary, secondary, chosen)
-        return self._on_same_nodes(primary, secondary, chosen)
+            return self._plan_new_secondary(self.found, primary, secondary, chosen)
+        return self._plan_same_nodes(primary, secondary, chosen)
 
-    def _chosen(self, all_disks: list[Disk]) -> list[Disk]:
+    def _choose_disks(self, all_disks: list[Disk]) -> list[Disk]:
         if not self.op.disks:
             return all_disks
         config = self.ctx.config
         chosen = [
-            disks.by_index(config, self.instance, index) for index in sorted(set(self.op.disks))
+            disks.find_by_index(config, self.instance, index)
+            for index in sorted(set(self.op.disks))
         ]
         for disk in chosen:
             if not disks.traits(disk).mirrored:
@@ -131,7 +132,7 @@ class InstanceReplaceDisks(
             )
         return chosen
 
-    def _to_new_secondary(
+    def _plan_new_secondary(
         self, node: Node, primary: Node, secondary: Node, chosen: list[Disk]
     ) -> _Plan:
         """Refuse a node that cannot be the secondary one; OpPrereqError."""
@@ -141,7 +142,7 @@ class InstanceReplaceDisks(
             raise errors.make_invalid_error(
                 f"node {node.name} is the {role} node of {instance.name} already"
             )
-        checks.usable_node(node, f"as the secondary node of {instance.name}")
+        checks.check_usable(node, f"as the secondary node of {instance.name}")
         if node.group != primary.group:
             checks.shape_allowed(
                 ctx,
@@ -151,11 +152,11 @@ class InstanceReplaceDisks(
             )
         node_checks.can_reach(ctx, node, primary)
         nodes = (primary.uuid, node.uuid)
-        moved = [disk_layout.on_nodes(ctx, disk, nodes) for disk in chosen]
+        moved = [disk_layout.put_on_nodes(ctx, disk, nodes) for disk in chosen]
         space.check(ctx, moved, primary.uuid, f"instance {instance.name}", nodes=[node.uuid])
         return _Plan(primary, secondary, chosen, source=primary, target=node, moved=moved)
 
-    def _on_same_nodes(self, primary: Node, secondary: Node, chosen: list[Disk]) -> _Plan:
+    def _plan_same_nodes(self, primary: Node, secondary: Node, chosen: list[Disk]) -> _Plan:
         """Decide which side gets new volumes; refuse it when the other side is not good."""
         ctx, name = self.ctx, self.instance.name
         checks.all_online([primary, secondary], f"to replace disks of {name}")

@@ -96,7 +96,7 @@ class InstanceSetParams(
         ctx, op, config, instance = self.ctx, self.op, self.ctx.config, self.instance
         self._check_request()
         primary = config.nodes[instance.primary_node]
-        runs = None if primary.offline else power.running(ctx, instance)
+        runs = None if primary.offline else power.query_running(ctx, instance)
         nodes = [config.nodes[uuid] for uuid in config.instance_nodes(instance)]
         settings = settings_changes.check(ctx, op, instance, nodes, runs)
         nics = nic_changes.check(
@@ -113,9 +113,9 @@ class InstanceSetParams(
             converted = conversion.check(
                 ctx, op, instance, op.disk_template, running=runs is not None
             )
-        new_primary = self._new_primary(running=runs is not None)
+        new_primary = self._find_new_primary(running=runs is not None)
         plug = runs is not None and self._can_plug(disks)
-        for index in disks.with_other_mode() if runs is not None else ():
+        for index in disks.list_mode_changes() if runs is not None else ():
             ctx.warn(f"the guest sees the new mode of disk {index} after its next start")
         plan = _Plan(primary, runs, settings, disks, nics, converted, new_primary, plug)
         self._check_policy(plan)
@@ -141,7 +141,7 @@ class InstanceSetParams(
                 "nothing to change: give at least one setting, disk or NIC"
             )
 
-    def _new_primary(self, *, running: bool) -> Node | None:
+    def _find_new_primary(self, *, running: bool) -> Node | None:
         wanted = self.op.pnode_uuid or self.op.pnode
         if wanted is None:
             return None
@@ -174,7 +174,7 @@ class InstanceSetParams(
         config = self.ctx.config
         before = policy.shape(config, self.instance)
         template = self.op.disk_template and str(self.op.disk_template)
-        changed = _changed(self.instance, plan)
+        changed = _change_instance(self.instance, plan)
         after = policy.shape(config, changed, plan.disks.result, template)
         checks.shape_allowed(
             self.ctx, plan.primary.group, after, before=before, ignore=self.op.ignore_ipolicy
@@ -184,7 +184,7 @@ class InstanceSetParams(
         config, instance = self.ctx.config, self.now
         env: dict[str, Any] = {}
         if instance is self.instance:
-            env.update(hook_env.changed_env(config, _changed(instance, self.plan)))
+            env.update(hook_env.list_changed_env(config, _change_instance(instance, self.plan)))
         if self.op.disk_template is not None:
             env["NEW_DISK_TEMPLATE"] = str(self.op.disk_template)
         if self.op.runtime_mem is not None:
@@ -197,7 +197,7 @@ class InstanceSetParams(
         ctx, instance, plan = self.ctx, self.instance, self.plan
         if plan.settings.balloon is not None:
             wire = annotate.instance(ctx.config, instance)
-            ctx.rpc.one(
+            ctx.rpc.call_one(
                 plan.primary, NodeCalls.instance_balloon_memory, wire, plan.settings.balloon
             )
         disk_changes.make(ctx, self.op, instance, self.plan.disks)
@@ -254,7 +254,7 @@ class InstanceSetParams(
             return
         wire = annotate.instance(ctx.config, instance)
         try:
-            ctx.rpc.one(self.plan.primary, NodeCalls.instance_change_media, wire)
+            ctx.rpc.call_one(self.plan.primary, NodeCalls.instance_change_media, wire)
         except errors.GanetiError as err:
             ctx.warn(f"the running guest gets its images at its next start: {errors.text(err)}")
 
@@ -272,7 +272,7 @@ class InstanceSetParams(
         if self.hotplug:
             try:
                 wire = annotate.instance(ctx.config, instance)
-                ctx.rpc.one(self.plan.primary, NodeCalls.instance_set_vcpus, wire)
+                ctx.rpc.call_one(self.plan.primary, NodeCalls.instance_set_vcpus, wire)
             except errors.GanetiError as err:
                 why = errors.text(err)
             else:
@@ -288,7 +288,7 @@ class InstanceSetParams(
         return [*found, *disk_changes.rows(self.plan.disks), *nic_changes.rows(self.plan.nics)]
 
 
-def _changed(instance: Instance, plan: _Plan) -> Instance:
+def _change_instance(instance: Instance, plan: _Plan) -> Instance:
     """The instance with the parameters and NICs that it will have."""
     beparams = plan.settings.values.get("beparams", instance.beparams)
     return base.replace(instance, beparams=beparams, nics=plan.nics.result)

@@ -26,7 +26,7 @@ class InstanceShutdown(PlannedInstanceOperation[OpInstanceShutdown, _Plan, None]
         ctx, op = self.ctx, self.op
         if self.instance.admin_state is AdminState.OFFLINE and not op.force:
             raise errors.make_state_error(f"instance {self.instance.name} is marked offline")
-        only_record = power.on_offline_node(
+        only_record = power.accepts_offline_node(
             ctx, self.instance, accept=bool(op.ignore_offline_nodes)
         )
         if not only_record:

@@ -44,10 +44,10 @@ class InstanceStartup(PlannedInstanceOperation[OpInstanceStartup, _Plan, None]):
             hvparams = checks.check_hvparams(
                 ctx, hypervisor, instance.os, instance.hvparams, op.hvparams
             )
-        if power.on_offline_node(ctx, instance, accept=bool(op.ignore_offline_nodes)):
+        if power.accepts_offline_node(ctx, instance, accept=bool(op.ignore_offline_nodes)):
             return _Plan(hvparams, beparams, only_record=True, runs=False)
         node = power.primary(ctx, instance)
-        runs = power.running(ctx, instance) is not None
+        runs = power.query_running(ctx, instance) is not None
         if not runs:
             bridges.check(ctx, instance, node)
             memory = {**ctx.config.beparams(instance), **beparams}["maxmem"]

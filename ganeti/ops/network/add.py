@@ -30,9 +30,9 @@ class NetworkAdd(
         network_settings.check_name(config, op.network_name)
         tag_rules.check(op.tags)
         self.ctx.reserve("network name", op.network_name)
-        network = network_settings.new(config, op, self.found)
+        network = network_settings.make_network(config, op, self.found)
         if op.conflicts_check:
-            for address in network_settings.of_cluster(config, network):
+            for address in network_settings.list_cluster_addresses(config, network):
                 self.ctx.log(f"Reserved {address}, which the cluster or a node has")
         return network
 

@@ -18,9 +18,9 @@ class NetworkSetParams(
 ):
     def decide(self) -> Network:
         """The network as it will be."""
-        if not network_settings.given(self.op):
+        if not network_settings.has_parameters(self.op):
             raise errors.make_invalid_error("nothing to change: give at least one parameter")
-        changed = network_settings.changed(self.network, self.op)
+        changed = network_settings.change_network(self.network, self.op)
         for text in network_settings.notes(self.network, self.op):
             self.ctx.warn(text)
         return changed
@@ -34,6 +34,6 @@ class NetworkSetParams(
         def edit(draft: Draft) -> None:
             # an instance may have released an address meanwhile
             current = draft.config.networks[self.network.uuid]
-            draft.put(network_settings.changed(current, self.op))
+            draft.put(network_settings.change_network(current, self.op))
 
         self.ctx.store.change("network-modify", self.ctx.author, edit)

@@ -93,13 +93,13 @@ class NodeAdd(PlannedOperation[OpNodeAdd, _Plan, None]):
     def _ask(self, name: str, address: str) -> str:
         """The digest of its certificate; OpPrereqError when it speaks another protocol."""
         rpc = self.ctx.rpc
-        version = rpc.at(address, name, NodeCalls.version)
+        version = rpc.call_address(address, name, NodeCalls.version)
         if version != constants.PROTOCOL_VERSION:
             raise errors.make_environment_error(
                 f"node {name} speaks protocol {version}, this cluster"
                 f" {constants.PROTOCOL_VERSION}: install the same version there"
             )
-        tokens = rpc.at(address, name, NodeCalls.node_crypto_tokens, [("ssl", "get", {})])
+        tokens = rpc.call_address(address, name, NodeCalls.node_crypto_tokens, [("ssl", "get", {})])
         return tokens[0][1]
 
     def hooks(self) -> Hooks:
@@ -133,9 +133,9 @@ class NodeAdd(PlannedOperation[OpNodeAdd, _Plan, None]):
     def _distribute(self, node: Node) -> None:
         """Send the node the files of all nodes, and of candidates if it is one."""
         ctx = self.ctx
-        files = shared_files.for_all(ctx.paths)
+        files = shared_files.list_for_all(ctx.paths)
         if node.master_candidate:
-            files += shared_files.for_candidates(ctx.paths)
+            files += shared_files.list_for_candidates(ctx.paths)
         failures = shared_files.send(ctx, [node], files)
         candidates.fill_up(ctx)
         for failure in [*failures, *ctx.services.distribute_ssconf()]:

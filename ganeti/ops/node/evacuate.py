@@ -43,7 +43,7 @@ class NodeEvacuate(
         if op.remote_node_uuid or op.remote_node:
             remote = self._remote(op.remote_node_uuid or op.remote_node or "")
         else:
-            name = allocator.chosen(
+            name = allocator.choose_allocator(
                 ctx, op.iallocator, "name the new secondary node with --new-secondary"
             )
         config, mode = ctx.config, op.mode
@@ -82,21 +82,21 @@ class NodeEvacuate(
         return departures.submit(self.ctx, op, self._departures(), early_release=op.early_release)
 
     def preview(self) -> dict[str, Any]:
-        return {"jobs": [], "plan": [item.shown() for item in self._departures()]}
+        return {"jobs": [], "plan": [item.describe() for item in self._departures()]}
 
     def _departures(self) -> list[departures.Departure]:
         # Reservations move for free, so they go first and leave room.
-        free = [self._free_move(item) for item in self.plan.reservations]
+        free = [self._move_reservation(item) for item in self.plan.reservations]
         return [*free, *(self._moves() if self.plan.instances else [])]
 
-    def _free_move(self, item: Instance) -> departures.Departure:
+    def _move_reservation(self, item: Instance) -> departures.Departure:
         """The move of a reservation, which copies nothing."""
         if item.primary_node != self.node.uuid:
-            return self._new_secondary(item)
+            return self._replace_secondary(item)
         step = OpInstanceFailover(instance_name=item.handle, iallocator=self.plan.allocator)
-        return departures.Departure(item.handle, self._anywhere, [step])
+        return departures.Departure(item.handle, self._target_text, [step])
 
-    def _new_secondary(self, item: Instance) -> departures.Departure:
+    def _replace_secondary(self, item: Instance) -> departures.Departure:
         """To the node that was given, or to one that the allocator chooses when the job runs."""
         remote = None if self.plan.remote is None else self.plan.remote.name
         step = OpInstanceReplaceDisks(
@@ -106,16 +106,16 @@ class NodeEvacuate(
             remote_node=remote,
             iallocator=self.plan.allocator or None,
         )
-        goal = f"node {remote}" if remote else self._anywhere
+        goal = f"node {remote}" if remote else self._target_text
         return departures.Departure(item.handle, goal, [step])
 
     @property
-    def _anywhere(self) -> str:
+    def _target_text(self) -> str:
         return f"a node that allocator {self.plan.allocator} chooses"
 
     def _moves(self) -> list[departures.Departure]:
         if self.plan.remote is not None:
-            return [self._new_secondary(item) for item in self.plan.instances]
+            return [self._replace_secondary(item) for item in self.plan.instances]
         moves = allocator.evacuate(
             self.ctx,
             self.plan.allocator,

@@ -62,12 +62,12 @@ class NodeMaintenance(
         if not op.on:
             targets, stays = maintenance.homes(ctx.config, self.found)
             changed = [node for node in self.found if not _was_drained(node)]
-        config = maintenance.with_drained(ctx.config, changed, ctx.clock.now(), drained=op.on)
-        view = board.look(ctx, config=config)
+        config = maintenance.set_drained(ctx.config, changed, ctx.clock.now(), drained=op.on)
+        view = board.view_cluster(ctx, config=config)
         if op.on:
             trip = homeward.leave(view.cluster, self._names, disks_too=op.disks_too)
         else:
-            trip = homeward.back(view.cluster, targets, self._names)
+            trip = homeward.plan_return(view.cluster, targets, self._names)
             trip = Trip(trip.entries, (*stays.items(), *trip.stay))
         used = {name for entry in trip.entries for name in entry.after} - self._names
         return _Plan(trip, tuple(sorted(used)))
@@ -111,7 +111,7 @@ class NodeMaintenance(
             node = draft.config.nodes[found.uuid]
             record = None
             if self.op.on:
-                record = maintenance.begun(draft.config, node, self.plan.trip.entries)
+                record = maintenance.make_record(draft.config, node, self.plan.trip.entries)
             draft.update(node, maintenance=record)
 
     def _drains(self) -> list[list[OpCode]]:
@@ -130,7 +130,7 @@ class NodeMaintenance(
             "jobs": [[True, job_id] for job_id in (*drains, *moves)],
             "nodes": sorted(self._names),
             "on": self.op.on,
-            "moves": [planned_moves.shown(*pair) for pair in zip(entries, ids)],
+            "moves": [planned_moves.describe(*pair) for pair in zip(entries, ids)],
             "stay": [{"instance": name, "reason": why} for name, why in self.plan.trip.stay],
         }
 

@@ -29,7 +29,7 @@ class NodeModifyStorage(NodeOperation[OpNodeModifyStorage, None]):
 
     def run(self) -> None:
         op = self.op
-        self.ctx.rpc.one(
+        self.ctx.rpc.call_one(
             self.node,
             NodeCalls.storage_modify,
             str(op.storage_type),

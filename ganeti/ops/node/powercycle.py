@@ -32,7 +32,7 @@ class NodePowercycle(PlannedOperation[OpNodePowercycle, Node, str]):
         config = self.ctx.config
         hypervisor = config.cluster.enabled_hypervisors[0]
         # By its address: a node that is marked offline can be restarted too.
-        answer = self.ctx.rpc.at(
+        answer = self.ctx.rpc.call_address(
             self.plan.primary_ip,
             self.plan.name,
             NodeCalls.node_powercycle,

@@ -34,13 +34,13 @@ class NodeQueryStorage(PlannedOperation[OpNodeQueryStorage, _Plan, list[list[Any
             raise errors.make_invalid_error(
                 f"storage of type {kind} has no units to list; {', '.join(units.LISTED)} have"
             )
-        return _Plan(kind, node_storage.asked_nodes(self.ctx, op.nodes))
+        return _Plan(kind, node_storage.choose_nodes(self.ctx, op.nodes))
 
     def run(self) -> list[list[Any]]:
         ctx, op = self.ctx, self.op
         fields = ["name", *(f for f in op.output_fields if f not in ("name", "node", "type"))]
         args = node_storage.unit_args(ctx.config, self.plan.kind)
-        answers = ctx.rpc.many(
+        answers = ctx.rpc.call_many(
             self.plan.nodes, NodeCalls.storage_list, str(self.plan.kind), args, op.name, fields
         )
         rows: list[list[Any]] = []

@@ -24,13 +24,13 @@ class NodeQueryvols(PlannedOperation[OpNodeQueryvols, list[Node], list[list[str]
     def decide(self) -> list[Node]:
         """The nodes to ask."""
         node_storage.check_fields(self.op.output_fields, _FIELDS)
-        return node_storage.asked_nodes(self.ctx, self.op.nodes)
+        return node_storage.choose_nodes(self.ctx, self.op.nodes)
 
     def run(self) -> list[list[str]]:
         ctx = self.ctx
         expected = volumes.list_expected(ctx.config)
         rows: list[list[str]] = []
-        for uuid, answer in ctx.rpc.many(self.plan, NodeCalls.node_volumes).items():
+        for uuid, answer in ctx.rpc.call_many(self.plan, NodeCalls.node_volumes).items():
             if answer.error is not None:
                 ctx.warn(f"no volumes of node {answer.node.name}: {errors.text(answer.error)}")
                 continue

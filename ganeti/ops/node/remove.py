@@ -31,7 +31,7 @@ class NodeRemove(PlannedOperation[OpNodeRemove, Node, None]):
                 f"node {node.name} still has {len(used)} instances ({names}); move or remove"
                 " them first"
             )
-        detached = config.detached_disks(node.uuid)
+        detached = config.list_detached_disks(node.uuid)
         if detached:
             names = join_names(disk.name or disk.uuid for disk in detached)
             raise errors.make_invalid_error(
@@ -56,7 +56,7 @@ class NodeRemove(PlannedOperation[OpNodeRemove, Node, None]):
             ctx.locks.discard(level, node.uuid)
         try:
             modify_ssh = ctx.config.cluster.modify_ssh_setup
-            ctx.rpc.one(node, NodeCalls.node_leave_cluster, modify_ssh)
+            ctx.rpc.call_one(node, NodeCalls.node_leave_cluster, modify_ssh)
         except errors.GanetiError as err:
             ctx.warn(
                 f"node {node.name} did not clean up after itself: {errors.text(err)}; remove its"

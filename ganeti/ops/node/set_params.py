@@ -95,7 +95,7 @@ class NodeSetParams(
                 f"node {self.node.name} has {len(used)} instances"
                 f" ({join_names(item.name for item in used)}); move or remove them first"
             )
-        detached = config.detached_disks(self.node.uuid)
+        detached = config.list_detached_disks(self.node.uuid)
         if detached:
             raise errors.make_state_error(
                 f"node {self.node.name} holds {plural(len(detached), 'detached disk')}"
@@ -124,7 +124,7 @@ class NodeSetParams(
     def _check_answers(self) -> None:
         node = self.node
         try:
-            self.ctx.rpc.one(candidates.online(node), NodeCalls.version)
+            self.ctx.rpc.call_one(candidates.online(node), NodeCalls.version)
         except errors.GanetiError as err:
             raise errors.make_environment_error(
                 f"node {node.name} cannot be set online, it does not answer: {errors.text(err)}"
@@ -165,10 +165,10 @@ class NodeSetParams(
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
         if "ndparams" in self.plan.values:
-            switches.configure(ctx, switches.changed(before, ctx.config))
+            switches.configure(ctx, switches.find_changed(before, ctx.config))
         if (self.node.master_candidate or self.node.offline) and not after.master_candidate:
             # One that comes back may not know that it is no longer a candidate.
-            candidates.demoted(ctx, [after])
+            candidates.inform_demoted(ctx, [after])
         return _differences(self.node, after)
 
     def _edit(self, draft: Draft) -> None:

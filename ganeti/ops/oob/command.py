@@ -85,7 +85,7 @@ class OobCommand(FindingOperation[OpOobCommand, list[NodeUuid], list[list[Cell]]
 
     def run(self) -> list[list[Cell]]:
         if self.op.command is enums.OobCommand.POWER_ON:
-            cells = self._one_by_one()
+            cells = self._ask_in_turn()
         else:
             nodes = self.nodes
             cells = [
@@ -95,7 +95,7 @@ class OobCommand(FindingOperation[OpOobCommand, list[NodeUuid], list[list[Cell]]
             ]
         return [[(NORMAL, node.name), cell] for node, cell in zip(self.nodes, cells, strict=True)]
 
-    def _one_by_one(self) -> list[Cell]:
+    def _ask_in_turn(self) -> list[Cell]:
         """Ask one node after another; wait ``power_delay`` seconds after each success.
 
         So not all draw current at once.
@@ -118,7 +118,7 @@ class OobCommand(FindingOperation[OpOobCommand, list[NodeUuid], list[list[Cell]]
             for node in nodes
             if self._program(node)
         }
-        answers = ctx.rpc.each(NodeCalls.run_oob, asked)
+        answers = ctx.rpc.call_each(NodeCalls.run_oob, asked)
         return [
             self._cell(node, answers[node.uuid]) if node.uuid in answers else (UNAVAILABLE, None)
             for node in nodes

@@ -60,15 +60,13 @@ def check_hvparams(
         raise errors.make_invalid_error(
             f"parameters of the whole cluster, not of an instance: {', '.join(wrong)}"
         )
-    values = params.check(
-        driver.params, params.without_defaults(wanted), f"hypervisor {hypervisor}"
-    )
+    values = params.check(driver.params, params.drop_defaults(wanted), f"hypervisor {hypervisor}")
     full = ctx.config.hvparams_for(hypervisor, os_name, {**own, **values})
     params.check(driver.params, full, f"hypervisor {hypervisor}", partial=False)
     return values
 
 
-def usable_node(node: Node, what: str) -> None:
+def check_usable(node: Node, what: str) -> None:
     """Refuse a node that takes no instances; OpPrereqError."""
     for bad, word in (
         (node.offline, "offline"),

@@ -60,11 +60,11 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
     values: Values = {name: value for name in _PLAIN if (value := getattr(op, name)) is not None}
     for part in (_programs, _users, _network, _parameters, os_parameters, _collectors):
         values.update(part(config, op))
-    notes += _without_effect(op)
+    notes += _find_ineffective(op)
     values.update(os_lists(config, op, notes))
     values.update(_drivers(config, op))
     values.update(_storage(config, op))
-    values.update(_newly_allowed(config, op, values))
+    values.update(_allow_templates(config, op, values))
     changed = {
         name: value for name, value in values.items() if getattr(config.cluster, name) != value
     }
@@ -74,7 +74,7 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
     return Decision(changed, tuple(notes))
 
 
-def _without_effect(op: OpClusterSetParams) -> list[str]:
+def _find_ineffective(op: OpClusterSetParams) -> list[str]:
     """Settings that are kept for other tools, and that nothing here follows."""
     notes = []
     if op.max_tracked_jobs is not None:
@@ -90,7 +90,7 @@ def _without_effect(op: OpClusterSetParams) -> list[str]:
     return notes
 
 
-def _newly_allowed(config: Config, op: OpClusterSetParams, values: Values) -> Values:
+def _allow_templates(config: Config, op: OpClusterSetParams, values: Values) -> Values:
     """The policy allows templates when they are enabled, unless its own list is given."""
     policy: params.Params = values.get("ipolicy", config.cluster.ipolicy)
     enabled, allowed = values.get("enabled_disk_templates", ()), policy["disk-templates"]
@@ -153,7 +153,7 @@ def _programs(config: Config, op: OpClusterSetParams) -> Values:
             )
         values["default_iallocator"] = op.default_iallocator
     if op.default_iallocator_params is not None:
-        given = params.without_defaults(op.default_iallocator_params)
+        given = params.drop_defaults(op.default_iallocator_params)
         values["default_iallocator_params"] = given
     for name in ("install_image", "zeroing_image"):
         text = getattr(op, name)

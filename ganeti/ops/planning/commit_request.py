@@ -10,7 +10,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import HypervisorName
-from ganeti.model.params import expand_backend, without_defaults
+from ganeti.model.params import drop_defaults, expand_backend
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
 
@@ -18,7 +18,7 @@ from ganeti.opcodes.instance_create import OpInstanceCreate
 _CHOSEN = ("auto", "generate", "pool")
 
 
-def completed(config: Config, reserved: Instance, op: OpInstanceCreate) -> Instance:
+def complete(config: Config, reserved: Instance, op: OpInstanceCreate) -> Instance:
     """The reservation with what the commit adds; disks and nodes stay as they are.
 
     Raises:
@@ -27,7 +27,7 @@ def completed(config: Config, reserved: Instance, op: OpInstanceCreate) -> Insta
     known = _Known(reserved)
     os_name = known.value("OS", reserved.os, op.os_type)
     hypervisor = known.value("hypervisor", reserved.hypervisor, op.hypervisor)
-    wanted = without_defaults(expand_backend(op.beparams))
+    wanted = drop_defaults(expand_backend(op.beparams))
     full = config.beparams(reserved)
     for key, value in wanted.items():
         known.value(f"backend parameter {key}", full.get(key), value)
@@ -59,21 +59,21 @@ class _Known:
         if old in (None, "", ()):
             return new
         raise errors.make_invalid_error(
-            f"the {what} of reservation {self._handle} is {_shown(old)}, not {_shown(new)};"
+            f"the {what} of reservation {self._handle} is {_format(old)}, not {_format(new)};"
             f" gnt-instance modify {self._handle} changes it"
         )
 
     def mapping(
         self, what: str, old: Mapping[str, object], new: Mapping[str, object]
     ) -> dict[str, Any]:
-        given = without_defaults(new)
+        given = drop_defaults(new)
         return {
             **old,
             **{key: self.value(f"{what} {key}", old.get(key), given[key]) for key in given},
         }
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value))
     return str(value)
@@ -89,7 +89,7 @@ def _cards(known: _Known, reserved: Instance, op: OpInstanceCreate) -> None:
             value = getattr(item, key)
             if value not in (None, *_CHOSEN):
                 known.value(f"{key} of NIC {index}", getattr(nic, key), value)
-        for key, value in without_defaults(item.own_params()).items():
+        for key, value in drop_defaults(item.own_params()).items():
             known.value(f"{key} of NIC {index}", nic.nicparams.get(key), value)
 
 

@@ -38,7 +38,7 @@ class Step(Generic[D, P]):
     params: P
 
     @property
-    def new(self) -> D:
+    def new_device(self) -> D:
         """The device afterwards; ProgrammerError for a step that removes it."""
         if self.after is None:
             raise errors.ProgrammerError(f"no device is left after '{self.action}'")
@@ -47,7 +47,7 @@ class Step(Generic[D, P]):
     @property
     def device(self) -> D:
         """The device afterwards, or the one that is removed."""
-        return self.new if self.before is None or self.after is not None else self.before
+        return self.new_device if self.before is None or self.after is not None else self.before
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def apply(
     items = list(devices)
     steps: list[Step[D, P]] = []
     for change in changes:
-        steps.append(_one(what, items, change, maker))
+        steps.append(_apply_one(what, items, change, maker))
         if len(items) > most:
             raise errors.make_invalid_error(
                 f"an instance has at most {most} {what}s, not {len(items)}"
@@ -88,7 +88,7 @@ def apply(
     return items, steps
 
 
-def _one(what: str, items: list[D], change: Change[P], maker: Maker[D, P]) -> Step[D, P]:
+def _apply_one(what: str, items: list[D], change: Change[P], maker: Maker[D, P]) -> Step[D, P]:
     """Apply one change to ``items``."""
     action, params = change.action, change.params
     if action in (DdmFull.ADD, DdmFull.ATTACH):
@@ -97,7 +97,7 @@ def _one(what: str, items: list[D], change: Change[P], maker: Maker[D, P]) -> St
             raise errors.make_invalid_error(
                 f"a {what} cannot be attached or detached; use add and remove"
             )
-        index = _new_place(what, items, change.item)
+        index = _find_new_index(what, items, change.item)
         device = make(index, params)
         if any(item.uuid == device.uuid for item in items):
             raise errors.make_state_error(
@@ -135,7 +135,7 @@ def place(what: str, items: Sequence[Named], item: int | str) -> int:
     raise errors.make_unknown_error(f"the instance has no {what} with the name or uuid '{item}'")
 
 
-def _new_place(what: str, items: Sequence[object], item: int | str) -> int:
+def _find_new_index(what: str, items: Sequence[object], item: int | str) -> int:
     """Where a new device goes: -1 is behind the last one."""
     if isinstance(item, str) and not item.lstrip("-").isdigit():
         raise errors.make_invalid_error(

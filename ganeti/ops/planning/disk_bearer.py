@@ -19,18 +19,18 @@ from ganeti.model.node import Node
 DIRECTORY = "detached-disks"
 
 
-def of(config: Config, disk: Disk) -> Instance:
+def make_bearer(config: Config, disk: Disk) -> Instance:
     """An instance with this one disk, on the first of its nodes; OpPrereqError without a node."""
     return Instance(
         uuid=InstanceUuid(disk.uuid),
         name=disk.uuid,
-        primary_node=seats(config, disk)[0].uuid,
+        primary_node=list_nodes(config, disk)[0].uuid,
         hypervisor=HypervisorName(config.cluster.enabled_hypervisors[0]),
         disks=(disk.uuid,),
     )
 
 
-def seats(config: Config, disk: Disk) -> Sequence[Node]:
+def list_nodes(config: Config, disk: Disk) -> Sequence[Node]:
     """The nodes that hold a disk; one that is in use for a disk that every node reaches.
 
     Raises:
@@ -38,10 +38,10 @@ def seats(config: Config, disk: Disk) -> Sequence[Node]:
     """
     if disk.nodes:
         return [config.nodes[uuid] for uuid in disk.nodes if uuid in config.nodes]
-    return [anywhere(config, disk.real_template)]
+    return [choose_any_node(config, disk.real_template)]
 
 
-def anywhere(config: Config, template: str) -> Node:
+def choose_any_node(config: Config, template: str) -> Node:
     """A node for work on what all nodes reach: the master node if it can; OpPrereqError."""
     nodes = [config.master, *config.nodes.values()]
     for node in nodes:

@@ -270,12 +270,12 @@ def _file_directory(
     return str(Path(root, below))
 
 
-def in_directory(layout: Layout, directory: str) -> Layout:
+def move_into_directory(layout: Layout, directory: str) -> Layout:
     """The layout with its files in (not below) a directory of the instance. Pure."""
     return replace(layout, instance=Path(directory).name, file_dir=str(Path(directory).parent))
 
 
-def on_nodes(ctx: Context, disk: Disk, nodes: Sequence[NodeUuid]) -> Disk:
+def put_on_nodes(ctx: Context, disk: Disk, nodes: Sequence[NodeUuid]) -> Disk:
     """A disk on other nodes (uuids, primary first), with its names, port and secret.
 
     It uses as many of them as its template needs. Minors on nodes where a DRBD disk stays are kept,
@@ -300,7 +300,7 @@ def on_nodes(ctx: Context, disk: Disk, nodes: Sequence[NodeUuid]) -> Disk:
     )
 
 
-def fresh_volumes(disk: Disk) -> tuple[Disk, ...]:
+def make_volumes(disk: Disk) -> tuple[Disk, ...]:
     """The volumes of a DRBD disk under names that nothing has yet. Pure."""
     name = str(uuid.uuid4())
     index = disk.iv_name.rpartition("/")[2]

@@ -58,7 +58,7 @@ def values(config: Config, group: NodeGroup, op: OpGroupAdd | OpGroupSetParams) 
     return {name: value for name, value in found.items() if getattr(group, name) != value}
 
 
-def given(op: OpGroupAdd | OpGroupSetParams) -> bool:
+def has_parameters(op: OpGroupAdd | OpGroupSetParams) -> bool:
     """Whether the operation names any parameter."""
     names = ("alloc_policy", "ndparams", "diskparams", "ipolicy", "hv_state", "disk_state")
     return any(getattr(op, name) is not None for name in names)

@@ -14,7 +14,7 @@ from ganeti.model.node import Node
 from ganeti.placement.agenda import Entry
 
 
-def with_drained(config: Config, nodes: Iterable[Node], now: float, *, drained: bool) -> Config:
+def set_drained(config: Config, nodes: Iterable[Node], now: float, *, drained: bool) -> Config:
     """The configuration as it would be with these nodes drained, or not."""
     draft = Draft(config, now)
     for node in nodes:
@@ -22,7 +22,7 @@ def with_drained(config: Config, nodes: Iterable[Node], now: float, *, drained: 
     return draft.result()
 
 
-def begun(config: Config, node: Node, entries: Iterable[Entry]) -> dict[str, Any]:
+def make_record(config: Config, node: Node, entries: Iterable[Entry]) -> dict[str, Any]:
     """What the node is to remember; what it remembers already stays."""
     before = node.maintenance or {"drained": node.drained, "instances": {}}
     known = dict(before["instances"])

@@ -61,7 +61,7 @@ def has_disks(instance: Instance) -> bool:
     return bool(instance.disks) or wanted is DiskTemplate.DISKLESS
 
 
-def without_os(instance: Instance) -> Attribute:
+def find_missing_without_os(instance: Instance) -> Attribute:
     """What is missing in an instance without OS that is to be installed."""
     return Attribute(
         "an OS", f"gnt-instance modify --os-type OS {instance.handle}, or --no-install"
@@ -84,7 +84,7 @@ def refusal(config: Config, instance: Instance) -> str:
         )
     missing = attributes(config, instance)
     if not instance.os:
-        missing.append(without_os(instance))
+        missing.append(find_missing_without_os(instance))
     still = f", still missing: {', '.join(map(str, missing))}" if missing else ""
     return (
         f"instance '{handle}' is forthcoming: its place is reserved, but it does not exist"

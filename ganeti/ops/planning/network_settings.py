@@ -38,7 +38,7 @@ def check_name(config: Config, name: str) -> None:
         raise errors.make_exists_error(f"there is a network '{name}' already")
 
 
-def new(config: Config, op: OpNetworkAdd, uuid: NetworkUuid) -> Network:
+def make_network(config: Config, op: OpNetworkAdd, uuid: NetworkUuid) -> Network:
     """The network of an opcode; what must not be given to instances is reserved.
 
     With a check of conflicts these are also the addresses of nodes and cluster.
@@ -64,13 +64,13 @@ def new(config: Config, op: OpNetworkAdd, uuid: NetworkUuid) -> Network:
         tags=tuple(sorted(set(op.tags))),
     )
     _check_gateways(network)
-    reserved = [*_fixed(network), *_inside(network, op.add_reserved_ips or ())]
+    reserved = [*_list_fixed_addresses(network), *_check_inside(network, op.add_reserved_ips or ())]
     if op.conflicts_check:
-        reserved += of_cluster(config, network)
+        reserved += list_cluster_addresses(config, network)
     return address_pool.with_external(network, take=reserved)
 
 
-def of_cluster(config: Config, network: Network) -> list[str]:
+def list_cluster_addresses(config: Config, network: Network) -> list[str]:
     """Addresses of the network that nodes or the cluster have."""
     used = {config.cluster.master_ip}
     for node in config.nodes.values():
@@ -78,7 +78,7 @@ def of_cluster(config: Config, network: Network) -> list[str]:
     return sorted(ip for ip in used if address_pool.contains(network, ip))
 
 
-def changed(network: Network, op: OpNetworkSetParams) -> Network:
+def change_network(network: Network, op: OpNetworkSetParams) -> Network:
     """The network with the parameters of an opcode; what is not given stays.
 
     Raises:
@@ -96,14 +96,14 @@ def changed(network: Network, op: OpNetworkSetParams) -> Network:
     result = base.replace(network, **values)
     if values.keys() - {"mac_prefix"}:
         _check_gateways(result)
-    free = _inside(network, op.remove_reserved_ips or ())
-    held = set(_fixed(result)) & set(free)
+    free = _check_inside(network, op.remove_reserved_ips or ())
+    held = set(_list_fixed_addresses(result)) & set(free)
     if held:
         raise errors.make_invalid_error(
             f"{', '.join(sorted(held))} must stay reserved: gateway, first and last address of"
             f" network {network.name}"
         )
-    take = _inside(network, op.add_reserved_ips or ())
+    take = _check_inside(network, op.add_reserved_ips or ())
     if result.gateway != network.gateway:
         _check_gateway_is_free(network, result)
         free += _gateway(network)
@@ -123,7 +123,7 @@ def notes(network: Network, op: OpNetworkSetParams) -> Iterator[str]:
             yield f"IP address {address} is not reserved"
 
 
-def given(op: OpNetworkSetParams) -> bool:
+def has_parameters(op: OpNetworkSetParams) -> bool:
     """Whether the opcode names any parameter."""
     names = ("gateway", "network6", "gateway6", "mac_prefix")
     lists = ("add_reserved_ips", "remove_reserved_ips")
@@ -143,7 +143,7 @@ def _network6(text: str | None) -> str | None:
     return None if text is None else str(ipaddress.IPv6Network(text, strict=False))
 
 
-def _fixed(network: Network) -> list[str]:
+def _list_fixed_addresses(network: Network) -> list[str]:
     """Addresses that no instance can have: the first, the last and the gateway."""
     subnet = address_pool.subnet(network)
     return [str(subnet.network_address), str(subnet.broadcast_address), *_gateway(network)]
@@ -153,7 +153,7 @@ def _gateway(network: Network) -> list[str]:
     return [] if network.gateway is None else [network.gateway]
 
 
-def _inside(network: Network, addresses: Iterable[str]) -> list[str]:
+def _check_inside(network: Network, addresses: Iterable[str]) -> list[str]:
     found = [str(address) for address in addresses]
     for address in found:
         if not address_pool.contains(network, address):
@@ -167,7 +167,7 @@ def _check_gateways(network: Network) -> None:
     subnet = address_pool.subnet(network)
     ends = (str(subnet.network_address), str(subnet.broadcast_address))
     if network.gateway is not None:
-        _inside(network, [network.gateway])
+        _check_inside(network, [network.gateway])
         if network.gateway in ends:
             raise errors.make_invalid_error(
                 f"{network.gateway} cannot be the gateway: it is the first or last address of"

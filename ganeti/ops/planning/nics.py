@@ -24,7 +24,7 @@ from ganeti.model.params import (
     VALUE_GENERATE,
     VALUE_NONE,
     VALUE_POOL,
-    without_defaults,
+    drop_defaults,
 )
 from ganeti.opcodes.devices import NicParams
 from ganeti.ops.operation import Context
@@ -49,7 +49,7 @@ def all_new(
             f"an instance has at most {constants.MAX_NICS} NICs, not {len(wanted)}"
         )
     found = [
-        new(ctx, index, item, group, check_conflicts=check_conflicts)
+        make_nic(ctx, index, item, group, check_conflicts=check_conflicts)
         for index, item in enumerate(wanted)
     ]
     refuse_twice(found)
@@ -68,15 +68,15 @@ def refuse_twice(nics: Iterable[Nic]) -> None:
             raise errors.make_not_unique_error(f"{what} is given to {count} NICs")
 
 
-def new(
+def make_nic(
     ctx: Context, index: int, item: NicParams, group: GroupUuid, *, check_conflicts: bool = True
 ) -> Nic:
     """A NIC that does not exist yet; its MAC address is reserved for the job."""
     blank = Nic(uuid=str(uuid.uuid4()), mac=VALUE_AUTO)
-    return changed(ctx, index, blank, item, group, check_conflicts=check_conflicts)
+    return change_nic(ctx, index, blank, item, group, check_conflicts=check_conflicts)
 
 
-def changed(
+def change_nic(
     ctx: Context,
     index: int,
     nic: Nic,
@@ -128,7 +128,7 @@ def network_of(config: Config, item: NicParams) -> NetworkUuid | None:
 def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) -> dict[str, Any]:
     """Own parameters of the NIC; none while it belongs to a network."""
     given = item.own_params()
-    own = without_defaults(given)
+    own = drop_defaults(given)
     if network is not None:
         if own:
             verb, them = ("is", "it") if len(own) == 1 else ("are", "them")
@@ -176,7 +176,7 @@ def _address(
     if nic.ip is None:
         return None
     if network is not None:
-        return _of_network(ctx, index, nic.ip, network, check_conflicts)
+        return _choose_address(ctx, index, nic.ip, network, check_conflicts)
     if nic.ip == VALUE_POOL:
         raise errors.make_invalid_error(
             f"NIC {index}: ip=pool takes an address from a network; name it with network=NAME"
@@ -190,7 +190,7 @@ def _address(
     return nic.ip
 
 
-def _of_network(
+def _choose_address(
     ctx: Context, index: int, wanted: str, network: Network, check_conflicts: bool
 ) -> str:
     if wanted != VALUE_POOL and not address_pool.contains(network, wanted):

@@ -51,16 +51,16 @@ def decide(
         notes.append(f"Node {node.name} becomes a master candidate, as there are too few")
     instead: tuple[NodeUuid, ...] = ()
     if node.master_candidate and not flags["master_candidate"]:
-        instead = _instead(config, node, op, among, notes)
+        instead = _choose_substitutes(config, node, op, among, notes)
     return Decision(**flags, master_capable=capable, instead=instead, notes=tuple(notes))
 
 
 def _refuse_nonsense(config: Config, node: Node, op: OpNodeSetParams, capable: bool) -> None:
     wanted = [name.replace("_", " ") for name in FLAGS if getattr(op, name)]
     if len(wanted) > 1:
-        raise _invalid(f"a node cannot be {' and '.join(wanted)} at the same time; choose one")
+        raise _make_error(f"a node cannot be {' and '.join(wanted)} at the same time; choose one")
     if op.master_candidate and not capable:
-        raise _invalid(
+        raise _make_error(
             f"node {node.name} may not become master, so it cannot be a master candidate"
             " (--master-capable=yes allows it)"
         )
@@ -73,7 +73,7 @@ def _refuse_nonsense(config: Config, node: Node, op: OpNodeSetParams, capable: b
         (not capable, "be barred from becoming master"),
     ):
         if bad:
-            raise _invalid(
+            raise _make_error(
                 f"node {node.name} is the master and cannot {what}; make another node the"
                 " master first (gnt-cluster master-failover)"
             )
@@ -96,7 +96,7 @@ def _promotes_itself(
     return have < config.cluster.candidate_pool_size
 
 
-def _instead(
+def _choose_substitutes(
     config: Config,
     node: Node,
     op: OpNodeSetParams,
@@ -125,5 +125,5 @@ def _instead(
     return ()
 
 
-def _invalid(text: str) -> errors.OpPrereqError:
+def _make_error(text: str) -> errors.OpPrereqError:
     return errors.make_invalid_error(text)

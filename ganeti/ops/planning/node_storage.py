@@ -24,7 +24,7 @@ def check_fields(asked: Iterable[str], known: Sequence[str]) -> None:
             )
 
 
-def asked_nodes(ctx: Context, names: Sequence[str]) -> list[Node]:
+def choose_nodes(ctx: Context, names: Sequence[str]) -> list[Node]:
     """The nodes with these names, or all, by name; offline ones are left out."""
     config = ctx.config
     found = [config.node(name) for name in names] if names else list(config.nodes.values())

@@ -21,10 +21,12 @@ def os_parameters(config: Config, op: OpClusterSetParams) -> Values:
     if op.os_hvp is not None:
         values["os_hvp"] = os_hypervisor_values(cluster.os_hvp, op.os_hvp)
     if op.osparams is not None:
-        values["osparams"] = _by_os(cluster.osparams, op.osparams)
+        values["osparams"] = _merge_by_os(cluster.osparams, op.osparams)
     if op.osparams_private_cluster is not None:
         revealed = {name: reveal_all(given) for name, given in op.osparams_private_cluster.items()}
-        values["osparams_private_cluster"] = _by_os(cluster.osparams_private_cluster, revealed)
+        values["osparams_private_cluster"] = _merge_by_os(
+            cluster.osparams_private_cluster, revealed
+        )
     public = values.get("osparams", cluster.osparams)
     for name, private in values.get(
         "osparams_private_cluster", cluster.osparams_private_cluster
@@ -37,12 +39,12 @@ def os_parameters(config: Config, op: OpClusterSetParams) -> Values:
     return values
 
 
-def _by_os(
+def _merge_by_os(
     current: dict[str, dict[str, Any]], change: dict[str, dict[str, Any]]
 ) -> dict[str, params.Params]:
     result: dict[str, params.Params] = {name: dict(own) for name, own in current.items()}
     for name, given in change.items():
-        own = params.without_defaults(given)
+        own = params.drop_defaults(given)
         result[name] = parameters.merge(result.get(name, {}), given, own)
     return {name: own for name, own in result.items() if own}
 
@@ -75,11 +77,11 @@ def os_lists(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values
     for field, change in (("hidden_os", op.hidden_os), ("blacklisted_os", op.blacklisted_os)):
         if change is not None:
             word = field.removesuffix("_os")
-            values[field] = _edited(getattr(config.cluster, field), change, word, notes)
+            values[field] = _edit(getattr(config.cluster, field), change, word, notes)
     return values
 
 
-def _edited(
+def _edit(
     current: tuple[str, ...], change: OsListChanges, word: str, notes: list[str]
 ) -> tuple[str, ...]:
     result = list(current)

@@ -38,7 +38,7 @@ def reach(config: Config, instance: Instance) -> Reach:
     return Reach.FIXED
 
 
-def others(config: Config, instance: Instance) -> list[Node]:
+def list_other_nodes(config: Config, instance: Instance) -> list[Node]:
     """Nodes beside the primary one that can run it as its disks are now, offline ones too."""
     match reach(config, instance):
         case Reach.ANYWHERE:
@@ -61,7 +61,7 @@ def target(config: Config, instance: Instance, wanted: Node | None) -> Node | No
     name = instance.name
     match reach(config, instance):
         case Reach.FIXED:
-            raise errors.make_state_error(_why_fixed(config, instance))
+            raise errors.make_state_error(_explain_fixed(config, instance))
         case Reach.MIRROR:
             secondaries = config.secondary_nodes(instance)
             secondary = config.nodes[secondaries[0]]
@@ -78,7 +78,7 @@ def target(config: Config, instance: Instance, wanted: Node | None) -> Node | No
             return wanted
 
 
-def other_groups(
+def choose_other_groups(
     config: Config, subject: str, own: Collection[GroupUuid], names: Sequence[str] | None
 ) -> list[GroupUuid]:
     """The node groups (uuids) that instances of the groups ``own`` may go to: named ones or all.
@@ -98,7 +98,7 @@ def other_groups(
     return groups
 
 
-def _why_fixed(config: Config, instance: Instance) -> str:
+def _explain_fixed(config: Config, instance: Instance) -> str:
     """What keeps an instance on its node, and what can be done."""
     disks = config.disks_of(instance)
     traits = {

@@ -42,7 +42,7 @@ def violations(config: Config, instance: Instance) -> list[str]:
     return ipolicy.violations(config.ipolicy(node.group), shape(config, instance))
 
 
-def new_violations(
+def find_new_violations(
     before: Config, after: Config, instances: Iterable[Instance] | None = None
 ) -> list[str]:
     """A line for each instance that breaks a policy after a change, but did not before."""

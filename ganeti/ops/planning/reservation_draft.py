@@ -137,7 +137,7 @@ def _disks(ctx: Context, op: OpInstanceCreate, handle: str, nodes: Sequence[Node
         template = disk_layout.template(ctx, op)
         if not op.disks:
             return []
-        return placed_disks(
+        return place_disks(
             ctx,
             handle,
             template,
@@ -155,10 +155,10 @@ def _disks(ctx: Context, op: OpInstanceCreate, handle: str, nodes: Sequence[Node
     for index, item in enumerate(op.disks):
         check_spindles(ctx.config, index, item, [], group)
     given = None if op.disk_template is None else DiskTemplate(op.disk_template)
-    return [unplaced_disk(given, index, item) for index, item in enumerate(op.disks)]
+    return [make_unplaced_disk(given, index, item) for index, item in enumerate(op.disks)]
 
 
-def placed_disks(
+def place_disks(
     ctx: Context,
     handle: str,
     template: DiskTemplate,
@@ -181,7 +181,7 @@ def placed_disks(
     return [base.replace(disk, forthcoming=True) for disk in found]
 
 
-def unplaced_disk(template: DiskTemplate | None, index: int, item: DiskParams) -> Disk:
+def make_unplaced_disk(template: DiskTemplate | None, index: int, item: DiskParams) -> Disk:
     """A forthcoming disk without a place."""
     wire = item.to_wire()
     later = {key: str(wire[key]) for key in (*_LATER, *item.ext) if wire.get(key) is not None}

@@ -36,7 +36,7 @@ def template(config: Config, given: DiskTemplate | None) -> str:
     return wanted
 
 
-def wanted(op: OpClusterCapacity | OpClusterPlace, template: str) -> Wanted:
+def make_wanted(op: OpClusterCapacity | OpClusterPlace, template: str) -> Wanted:
     """The size that is asked about."""
     from ganeti.placement.headroom import Wanted  # it loads numpy
 
@@ -56,7 +56,9 @@ def suppose(cluster: Cluster, changes: Sequence[str]) -> Supposed:
     return what_if.suppose(cluster, changes)
 
 
-def about(changes: Sequence[str], supposed: Supposed, silent: Sequence[str]) -> dict[str, Any]:
+def describe_assumptions(
+    changes: Sequence[str], supposed: Supposed, silent: Sequence[str]
+) -> dict[str, Any]:
     """What every answer to such a question tells beside the answer."""
     return {
         "what_if": list(changes),

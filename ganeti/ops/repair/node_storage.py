@@ -60,7 +60,7 @@ class RepairNodeStorage(NodeOperation[OpRepairNodeStorage, None]):
         ]
         where = f"of instance {instance.name} on node {node.name}"
         try:
-            states = ctx.rpc.one(node, NodeCalls.blockdev_getmirrorstatus_multi, disks)
+            states = ctx.rpc.call_one(node, NodeCalls.blockdev_getmirrorstatus_multi, disks)
         except errors.GanetiError as err:
             return [f"disks {where} cannot be asked: {errors.text(err)}"]
         return [
@@ -71,7 +71,7 @@ class RepairNodeStorage(NodeOperation[OpRepairNodeStorage, None]):
 
     def run(self) -> None:
         self.ctx.log(f"Repairing volume group '{self.op.name}' on node {self.node.name}")
-        self.ctx.rpc.one(
+        self.ctx.rpc.call_one(
             self.node,
             NodeCalls.storage_execute,
             str(self.op.storage_type),

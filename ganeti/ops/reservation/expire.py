@@ -33,7 +33,7 @@ class ReservationExpire(FindingOperation[OpReservationExpire, Instance | None, b
         if instance is None:
             ctx.log("There is no such reservation any more")
             return False
-        text = self._why_not(instance)
+        text = self._explain_refusal(instance)
         if text is not None:
             ctx.log(f"{instance.handle} is kept: {text}")
             return False
@@ -42,7 +42,7 @@ class ReservationExpire(FindingOperation[OpReservationExpire, Instance | None, b
         ctx.log(f"Reservation {instance.handle} of {owner or 'nobody'} has expired")
         return True
 
-    def _why_not(self, instance: Instance) -> str | None:
+    def _explain_refusal(self, instance: Instance) -> str | None:
         if not instance.forthcoming:
             return "it is an instance by now"
         if instance.interrupted:

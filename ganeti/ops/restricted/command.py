@@ -27,7 +27,7 @@ class RestrictedCommand(
 
     def run(self) -> list[tuple[bool, str]]:
         nodes = [self.ctx.config.nodes[uuid] for uuid in self.found]
-        answers = self.ctx.rpc.many(nodes, NodeCalls.restricted_command, self.op.command)
+        answers = self.ctx.rpc.call_many(nodes, NodeCalls.restricted_command, self.op.command)
         return [
             (True, answer.get()) if answer.error is None else (False, errors.text(answer.error))
             for answer in (answers[uuid] for uuid in self.found)

@@ -65,7 +65,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         ctx, instance, node = self.ctx, plan.instance, plan.nodes[0]
         hypervisor = instance.real_hypervisor
         full = ctx.config.hvparams(instance)
-        ctx.rpc.one(node, NodeCalls.hypervisor_validate_params, str(hypervisor), full)
+        ctx.rpc.call_one(node, NodeCalls.hypervisor_validate_params, str(hypervisor), full)
         if instance.os:
             hidden = ctx.config.private_osparams_for(instance.os, {})
             own = fill(hidden, self.osparams(instance))
@@ -184,7 +184,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
             ctx.config, current, osparams=self.osparams(instance), disks=list(disks)
         )
         debug = self.op.debug_level or 0
-        ctx.rpc.one(self.plan.nodes[0], NodeCalls.instance_os_add, wire, False, debug)
+        ctx.rpc.call_one(self.plan.nodes[0], NodeCalls.instance_os_add, wire, False, debug)
 
     def _make_real(self, instance: Instance, *, syncing: bool) -> None:
         def edit(draft: Draft) -> None:

@@ -12,7 +12,7 @@ from ganeti.ops.planning.checks import host_name
 _PING = 3.0
 
 
-def new_name(name: str, *, name_check: bool, ip_check: bool) -> str:
+def choose_name(name: str, *, name_check: bool, ip_check: bool) -> str:
     """The name that a new instance gets; blocks some seconds for ``ip_check``.
 
     ``name_check`` takes the full name that the name service has for it; it refuses a name without

@@ -19,7 +19,7 @@ def can_reach(ctx: Context, node: Node, other: Node) -> None:
     addresses = [[each.name, each.primary_ip, each.secondary_ip] for each in (node, other)]
     wanted = [addresses, [other.name]]
     config = ctx.config
-    found = ctx.rpc.one(
+    found = ctx.rpc.call_one(
         node,
         NodeCalls.node_verify,
         {"node-net-test": wanted},
@@ -48,7 +48,7 @@ def os_on_node(
     if base in ctx.config.cluster.blacklisted_os:
         raise errors.make_state_error(f"OS {base} is blacklisted for new instances")
     try:
-        ctx.rpc.one(
+        ctx.rpc.call_one(
             node,
             NodeCalls.os_validate,
             True,
@@ -97,13 +97,13 @@ def resources(
     if memory:
         others = _claim(ctx, node, claims or {f"job {ctx.job.job_id}": memory[1]}, reserves)
         hypervisors.append((memory[0], ctx.config.cluster.hvparams.get(memory[0], {})))
-    _boot, rooms, info = ctx.rpc.one(node, NodeCalls.node_info, units, hypervisors)
+    _boot, rooms, info = ctx.rpc.call_one(node, NodeCalls.node_info, units, hypervisors)
     config, nothing = ctx.config, held.Held()
     for unit, needed, room in zip(wanted, wanted.values(), rooms or []):
         kept = nothing if without is None else held.space(config, node.uuid, unit, without)
         name, measure = ("spindles", "") if unit[0] == "lvm-pv" else ("space", " MiB")
         free = room.get("storage_free")
-        _enough(node, f"{name} in {unit[1]}", needed, free, what, kept, measure)
+        _check_free(node, f"{name} in {unit[1]}", needed, free, what, kept, measure)
     if memory:
         free = info[0].get("memory_free") if info else None
         kept = nothing
@@ -114,7 +114,7 @@ def resources(
                 kept.amount + sum(item.mebibytes for item in more),
                 (*kept.by, *(f"job {item.job_id}" for item in more)),
             )
-        _enough(node, "memory", memory[1], free, what, kept)
+        _check_free(node, "memory", memory[1], free, what, kept)
 
 
 def _claim(
@@ -132,7 +132,7 @@ def _claim(
     return found if reserves else [item for item in found if item.reserves]
 
 
-def _enough(
+def _check_free(
     node: Node,
     kind: str,
     needed: int,

@@ -30,7 +30,7 @@ class TestAllocator(PlannedOperation[OpTestAllocator, _Plan, str]):
         op = self.op
         name = ""
         if op.direction is IAllocatorTestDir.OUT:
-            name = ask.chosen(self.ctx, op.iallocator, "to see an answer")
+            name = ask.choose_allocator(self.ctx, op.iallocator, "to see an answer")
         placing = op.mode in (IAllocatorMode.ALLOCATE, IAllocatorMode.MULTI_ALLOCATE)
         if placing:
             for key in ("memory", "vcpus", "disks", "nics", "disk_template"):
@@ -47,10 +47,10 @@ class TestAllocator(PlannedOperation[OpTestAllocator, _Plan, str]):
         op, config = self.op, self.ctx.config
         match op.mode:
             case IAllocatorMode.ALLOCATE:
-                return request.allocate(self._new(op.name))
+                return request.allocate(self._make_instance(op.name))
             case IAllocatorMode.MULTI_ALLOCATE:
                 names = [f"{op.name}{number}" for number in range(op.count)]
-                return request.multi_allocate([self._new(name) for name in names])
+                return request.multi_allocate([self._make_instance(name) for name in names])
             case IAllocatorMode.RELOCATE:
                 item = config.instance(op.name)
                 leave = config.secondary_nodes(item) or [item.primary_node]
@@ -66,7 +66,7 @@ class TestAllocator(PlannedOperation[OpTestAllocator, _Plan, str]):
     def _names(self) -> list[str]:
         return [self.ctx.config.instance(name).name for name in self.op.instances or [self.op.name]]
 
-    def _new(self, name: str) -> NewInstance:
+    def _make_instance(self, name: str) -> NewInstance:
         op = self.op
         template = str(op.disk_template or "")
         disks: list[dict[str, Any]] = [dict(item) for item in op.disks or ()]
@@ -86,7 +86,7 @@ class TestAllocator(PlannedOperation[OpTestAllocator, _Plan, str]):
         )
 
     def run(self) -> str:
-        text = ask.full(self.ctx, self.plan.question, self.plan.template)
+        text = ask.format_request(self.ctx, self.plan.question, self.plan.template)
         if not self.plan.allocator:
             return text
         return ask.run(self.ctx, self.plan.allocator, text)

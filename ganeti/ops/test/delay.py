@@ -47,17 +47,19 @@ class TestDelay(Operation[OpTestDelay, None]):
 
     def _delay(self) -> None:
         if self.op.on_master and (
-            self._interrupted()
+            self._wait_for_interrupt()
             if self.op.interruptible
             else self.ctx.job.cancel_asked.wait(self.op.duration)
         ):
             raise errors.JobCanceled("the delay was canceled while it ran")
         nodes = self._nodes()
         if nodes:
-            for answer in self.ctx.rpc.many(nodes, NodeCalls.test_delay, self.op.duration).values():
+            for answer in self.ctx.rpc.call_many(
+                nodes, NodeCalls.test_delay, self.op.duration
+            ).values():
                 answer.get()
 
-    def _interrupted(self) -> bool:
+    def _wait_for_interrupt(self) -> bool:
         """Wait until the time is over or somebody connects to a socket; whether it was canceled.
 
         The log names the socket, in an entry of the kind ``delay-test``.

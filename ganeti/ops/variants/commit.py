@@ -66,7 +66,7 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         if reserved.removable_only:
             instance_target.check_real(ctx.config, reserved)
         commit_request.check_place(ctx.config, reserved, op)
-        whole = self._with_disks(commit_request.completed(ctx.config, reserved, op))
+        whole = self._add_disks(commit_request.complete(ctx.config, reserved, op))
         self._check_complete(whole)
         if reserved.primary_node:
             config = ctx.config
@@ -76,7 +76,7 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             nodes = yield from self._find_place(whole)
         return _Found(reserved, whole, nodes)
 
-    def _with_disks(self, instance: Instance) -> Drafted:
+    def _add_disks(self, instance: Instance) -> Drafted:
         """The disks that are reserved, or those that the commit adds."""
         op, config = self.op, self.ctx.config
         if instance.disks or not (op.disks or op.disk_template):
@@ -84,7 +84,7 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         template = disk_layout.template(self.ctx, op)
         disk_layout.check_diskless(template, op.disks)
         disks = [
-            reservation_draft.unplaced_disk(template, index, item)
+            reservation_draft.make_unplaced_disk(template, index, item)
             for index, item in enumerate(op.disks)
         ]
         reservation = base.replace(instance.reservation or Reservation(), disk_template=template)
@@ -102,7 +102,7 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             if not (item.name == missing_attributes.NODE and gives_node)
         ]
         if not instance.os and not op.no_install:
-            missing.append(missing_attributes.without_os(instance))
+            missing.append(missing_attributes.find_missing_without_os(instance))
         if missing:
             raise errors.make_invalid_error(
                 f"reservation '{instance.handle}' cannot become an instance yet; missing:"
@@ -118,8 +118,8 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             yield from place.lock_nodes(ctx, nodes)
             return nodes
         yield Need(LockLevel.NODE, list(ctx.config.nodes), shared=True)
-        name = allocator.chosen(ctx, op.iallocator, "name a node")
-        nodes = place.chosen(ctx, name, whole, [], ignore_ipolicy=op.ignore_ipolicy)
+        name = allocator.choose_allocator(ctx, op.iallocator, "name a node")
+        nodes = place.choose_nodes(ctx, name, whole, [], ignore_ipolicy=op.ignore_ipolicy)
         uuids = [node.uuid for node in nodes]
         ctx.release(LockLevel.NODE, keep=uuids)
         yield Need(LockLevel.NODE_RES, sorted(uuids))
@@ -134,10 +134,10 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             raise errors.make_invalid_error(
                 f"creation mode {op.mode} is not for reservations; only create is"
             )
-        host_names.new_name(name, name_check=op.name_check, ip_check=op.ip_check)
+        host_names.choose_name(name, name_check=op.name_check, ip_check=op.ip_check)
         for node in self.found.nodes:
-            checks.usable_node(node, f"for instance {name}")
-        whole = self._placed()
+            checks.check_usable(node, f"for instance {name}")
+        whole = self._place()
         instance = whole.instance
         hypervisor = checks.hypervisor_enabled(ctx, instance.real_hypervisor)
         made = base.replace(
@@ -159,13 +159,13 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             self.check_node(plan)
         return plan
 
-    def _placed(self) -> Drafted:
+    def _place(self) -> Drafted:
         """With places for disks that have none; refused if not all fits. OpPrereqError."""
         found = self.found
         new = [disk for disk in found.whole.disks if not disk.logical_id]
         if found.reserved.primary_node and not new:
             return found.whole
-        whole = place.placed(self.ctx, found.whole, found.nodes)
+        whole = place.place_on(self.ctx, found.whole, found.nodes)
         place.check(self.ctx, found.reserved, whole, ignore_ipolicy=self.op.ignore_ipolicy)
         return whole
 

@@ -22,7 +22,7 @@ from ganeti.ops.operation import Finding, FindingOperation, PlannedOperation
 from ganeti.ops.planning import checks, device_changes, disk_layout, nics, reservation_draft
 from ganeti.ops.planning.device_changes import Maker
 from ganeti.ops.planning.reservation_draft import Drafted
-from ganeti.ops.steps.changes.settings_changes import Row, merged
+from ganeti.ops.steps.changes.settings_changes import Row, merge
 from ganeti.ops.steps.reservations import place
 from ganeti.ops.steps.storage import disks as instance_disks
 
@@ -134,8 +134,8 @@ class ReservationModify(
             values["hvparams"] = self._hvparams(old)
             rows += [(f"hv/{key}", value) for key, value in op.hvparams.items()]
         private = reveal_all(op.osparams_private)
-        values["osparams"] = merged(old.osparams, op.osparams)
-        values["osparams_private"] = merged(old.osparams_private, private)
+        values["osparams"] = merge(old.osparams, op.osparams)
+        values["osparams_private"] = merge(old.osparams_private, private)
         twice = sorted(set(values["osparams"]) & set(values["osparams_private"]))
         if twice:
             raise errors.make_invalid_error(
@@ -165,10 +165,10 @@ class ReservationModify(
         conflicts = op.conflicts_check
 
         def add(index: int, params: NicParams) -> Nic:
-            return nics.new(ctx, index, params, group, check_conflicts=conflicts)
+            return nics.make_nic(ctx, index, params, group, check_conflicts=conflicts)
 
         def modify(index: int, nic: Nic, params: NicParams) -> Nic:
-            return nics.changed(ctx, index, nic, params, group, check_conflicts=conflicts)
+            return nics.change_nic(ctx, index, nic, params, group, check_conflicts=conflicts)
 
         result, steps = device_changes.apply(
             "NIC",
@@ -214,7 +214,7 @@ class ReservationModify(
 
         def change(index: int, disk: Disk, params: DiskParams) -> Disk:
             reservation_draft.check_spindles(self.ctx.config, index, params, nodes)
-            return _changed(index, disk, params)
+            return _change_disk(index, disk, params)
 
         def add(index: int, params: DiskParams) -> Disk:
             if params.adopt:
@@ -224,7 +224,7 @@ class ReservationModify(
                     f"disk {index} has no size, as in --disk add:size=10G"
                 )
             reservation_draft.check_spindles(self.ctx.config, index, params, nodes)
-            return reservation_draft.unplaced_disk(template, index, params)
+            return reservation_draft.make_unplaced_disk(template, index, params)
 
         result, steps = device_changes.apply(
             "disk", item.disks, self.op.disks, Maker(add=add, modify=change), constants.MAX_DISKS
@@ -232,7 +232,7 @@ class ReservationModify(
         for step in steps:
             shown = str(step.action) if step.after is None else f"{step.action}:{step.after.size}"
             rows.append((f"disk/{step.index}", shown))
-        disks = instance_disks.renumbered(result)
+        disks = instance_disks.renumber(result)
         owner = base.replace(item.instance, disks=tuple(DiskUuid(disk.uuid) for disk in disks))
         return Drafted(owner, disks), rows
 
@@ -264,7 +264,7 @@ class ReservationModify(
         disks: list[Disk] = []
         for index, disk in enumerate(item.disks):
             if disk.logical_id:
-                disks.append(disk_layout.on_nodes(ctx, disk, uuids))
+                disks.append(disk_layout.put_on_nodes(ctx, disk, uuids))
                 continue
             fresh = disk_layout.disk(ctx, layout, index, reservation_draft.request_of(disk))
             disks.append(base.replace(fresh, uuid=disk.uuid, forthcoming=True))
@@ -281,7 +281,7 @@ class ReservationModify(
         return self.plan.rows
 
 
-def _changed(index: int, disk: Disk, params: DiskParams) -> Disk:
+def _change_disk(index: int, disk: Disk, params: DiskParams) -> Disk:
     """A disk with another size, mode, name or number of spindles."""
     wrong = sorted(set(params.to_wire()) - {"size", "mode", "name", "spindles"})
     if wrong:

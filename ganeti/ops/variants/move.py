@@ -44,16 +44,16 @@ class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any])
         return getattr(self.op, "instance_name"), getattr(self.op, "instance_uuid", None)  # noqa: B009
 
     @abstractmethod
-    def named(self, instance: Instance) -> list[Node] | None:
+    def find_named_nodes(self, instance: Instance) -> list[Node] | None:
         """The nodes to go to, None when an allocator chooses. OpPrereqError."""
 
     def choose(self, instance: Instance) -> list[Node]:
         """Ask the allocator for another primary node, among the nodes of the same group."""
         ctx = self.ctx
         own = ctx.config.nodes.get(instance.primary_node)
-        item = place.recorded(ctx, instance)
+        item = place.read_recorded(ctx, instance)
         groups, leave = ([own.group], {own.uuid}) if own else ([], set())
-        return place.chosen(
+        return place.choose_nodes(
             ctx,
             self._allocator(),
             item,
@@ -63,14 +63,14 @@ class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any])
         )
 
     def _allocator(self) -> str:
-        return allocator.chosen(
+        return allocator.choose_allocator(
             self.ctx, getattr(self.op, "iallocator", None), "name a node with --target-node"
         )
 
     def find(self) -> Finding[_Found]:
         ctx = self.ctx
         instance = yield from place.forthcoming(ctx, *self.instance_of())
-        nodes = self.named(instance)
+        nodes = self.find_named_nodes(instance)
         if nodes is not None:
             yield from place.lock_nodes(ctx, nodes)
             return _Found(instance, nodes)
@@ -84,7 +84,7 @@ class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any])
     def decide(self) -> Drafted:
         """The reservation on its new nodes."""
         ctx, found = self.ctx, self.found
-        drafted = place.placed(ctx, place.recorded(ctx, found.instance), found.nodes)
+        drafted = place.place_on(ctx, place.read_recorded(ctx, found.instance), found.nodes)
         place.check(
             ctx,
             found.instance,
@@ -105,7 +105,7 @@ class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any])
         """Nodes of ``primary`` or ``primary:secondary``."""
         return [self.ctx.config.node(name) for name in names.split(":")]
 
-    def _towards(self, target: Sequence[Node], instance: Instance) -> list[Node]:
+    def _complete_nodes(self, target: Sequence[Node], instance: Instance) -> list[Node]:
         """Both nodes when only the new primary one is named: it changes with a secondary one."""
         ctx = self.ctx
         needed = place.nodes_needed(place.template_of(ctx, instance))
@@ -119,14 +119,14 @@ class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any])
             )
         return nodes
 
-    def _elsewhere(
+    def _find_target(
         self, instance: Instance, name: str | None, iallocator: str | None
     ) -> list[Node] | None:
         """By name, by allocator, or else to the secondary node."""
         if name and iallocator:
             raise errors.make_invalid_error("give either a target node or an allocator, not both")
         if name:
-            return self._towards(self._nodes(name), instance)
+            return self._complete_nodes(self._nodes(name), instance)
         nodes = self.ctx.config.instance_nodes(instance)
         if iallocator or len(nodes) < 2:
             return None
@@ -136,30 +136,32 @@ class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any])
 class ReservationFailover(_Move[OpInstanceFailover]):
     """To the secondary node; or to any node, or pair ``node1:node2``, that is named."""
 
-    def named(self, instance: Instance) -> list[Node] | None:
+    def find_named_nodes(self, instance: Instance) -> list[Node] | None:
         op = self.op
-        return self._elsewhere(instance, op.target_node_uuid or op.target_node, op.iallocator)
+        return self._find_target(instance, op.target_node_uuid or op.target_node, op.iallocator)
 
 
 class ReservationMigrate(_Move[OpInstanceMigrate]):
     """The same as a failover: there is no guest to interrupt."""
 
-    def named(self, instance: Instance) -> list[Node] | None:
+    def find_named_nodes(self, instance: Instance) -> list[Node] | None:
         op = self.op
-        return self._elsewhere(instance, op.target_node_uuid or op.target_node, op.iallocator)
+        return self._find_target(instance, op.target_node_uuid or op.target_node, op.iallocator)
 
 
 class ReservationMove(_Move[OpInstanceMove]):
     """To the node that is named; there is nothing to copy."""
 
-    def named(self, instance: Instance) -> list[Node] | None:
-        return self._towards(self._nodes(self.op.target_node_uuid or self.op.target_node), instance)
+    def find_named_nodes(self, instance: Instance) -> list[Node] | None:
+        return self._complete_nodes(
+            self._nodes(self.op.target_node_uuid or self.op.target_node), instance
+        )
 
 
 class ReservationReplaceDisks(_Move[OpInstanceReplaceDisks]):
     """Another secondary node; there are no disks yet that could be replaced in their place."""
 
-    def named(self, instance: Instance) -> list[Node] | None:
+    def find_named_nodes(self, instance: Instance) -> list[Node] | None:
         op, ctx = self.op, self.ctx
         if op.mode is not ReplaceDisksMode.NEW_SECONDARY:
             raise errors.make_state_error(
@@ -191,7 +193,7 @@ class ReservationReplaceDisks(_Move[OpInstanceReplaceDisks]):
 class ReservationChangeGroup(_Move[OpInstanceChangeGroup]):
     """To any node of another node group; returns no jobs, as it is done at once."""
 
-    def named(self, instance: Instance) -> list[Node] | None:
+    def find_named_nodes(self, instance: Instance) -> list[Node] | None:
         self._groups(instance)
         return None
 
@@ -201,11 +203,11 @@ class ReservationChangeGroup(_Move[OpInstanceChangeGroup]):
         node = config.nodes.get(instance.primary_node)
         own = set() if node is None else {node.group}
         subject = f"instance {instance.handle} is"
-        return placement.other_groups(config, subject, own, self.op.target_groups)
+        return placement.choose_other_groups(config, subject, own, self.op.target_groups)
 
     def choose(self, instance: Instance) -> list[Node]:
-        item = place.recorded(self.ctx, instance)
-        return place.chosen(self.ctx, self._allocator(), item, self._groups(instance))
+        item = place.read_recorded(self.ctx, instance)
+        return place.choose_nodes(self.ctx, self._allocator(), item, self._groups(instance))
 
     def run(self) -> Any:
         super().run()

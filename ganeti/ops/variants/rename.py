@@ -34,7 +34,7 @@ class ReservationRename(
 
     def find(self) -> Finding[_Found]:
         given = checks.host_name(self.op.new_name, "an instance")
-        new_name = host_names.new_name(
+        new_name = host_names.choose_name(
             given, name_check=self.op.name_check, ip_check=self.op.ip_check
         )
         before = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
@@ -63,8 +63,8 @@ class ReservationRename(
         def edit(draft: Draft) -> None:
             for uuid in self.plan.disks:
                 disk = draft.config.disks.get(uuid)
-                if disk is not None and _in_directory(disk):
-                    draft.update(disk, logical_id=_moved(disk, self.found.new_name))
+                if disk is not None and _is_in_directory(disk):
+                    draft.update(disk, logical_id=_move_path(disk, self.found.new_name))
             draft.update(self.plan, name=self.found.new_name)
 
         ctx.store.change("reservation-rename", ctx.author, edit)
@@ -74,7 +74,7 @@ class ReservationRename(
         return self.found.new_name
 
 
-def _in_directory(disk: Disk) -> bool:
+def _is_in_directory(disk: Disk) -> bool:
     return bool(
         disk.dev_type is not None
         and disk.logical_id
@@ -82,6 +82,6 @@ def _in_directory(disk: Disk) -> bool:
     )
 
 
-def _moved(disk: Disk, name: str) -> tuple[str, str]:
+def _move_path(disk: Disk, name: str) -> tuple[str, str]:
     driver, path = disk.logical_id
     return driver, str(Path(path).parent.with_name(name) / Path(path).name)

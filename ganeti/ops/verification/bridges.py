@@ -50,7 +50,7 @@ def _users(config: Config) -> Users:
         if instance.forthcoming or not instance.nics:
             continue
         for node in _places(config, instance):
-            for name in bridges.needed(config, instance, node):
+            for name in bridges.list_needed(config, instance, node):
                 users.setdefault(node.uuid, {}).setdefault(name, []).append(instance.name)
     return users
 
@@ -61,5 +61,5 @@ def _places(config: Config, instance: Instance) -> list[Node]:
     if primary is None:
         return []
     own = set(config.instance_nodes(instance))
-    others = placement.others(config, instance)
+    others = placement.list_other_nodes(config, instance)
     return [primary, *(n for n in others if n.uuid in own or n.group == primary.group)]

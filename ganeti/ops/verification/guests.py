@@ -77,7 +77,7 @@ def state(
             report.error("EINSTANCEWRONGNODE", "instance", item.name, text)
 
 
-def unknown(report: Report, config: Config, running: Mapping[NodeUuid, list[str]]) -> None:
+def check_unknown(report: Report, config: Config, running: Mapping[NodeUuid, list[str]]) -> None:
     """Guests of no instance."""
     known = {item.name for item in config.instances.values()}
     for uuid, names in running.items():

@@ -34,7 +34,7 @@ def check(ctx: Context, report: Report, online: Sequence[Node], *, nplusone: boo
         return
     hypervisor = config.cluster.enabled_hypervisors[0]
     params = config.cluster.hvparams.get(hypervisor, {})
-    answers = ctx.rpc.many(asked, NodeCalls.node_info, [], [(str(hypervisor), params)])
+    answers = ctx.rpc.call_many(asked, NodeCalls.node_info, [], [(str(hypervisor), params)])
     for node in asked:
         answer = answers[node.uuid]
         if answer.error is not None:
@@ -43,14 +43,14 @@ def check(ctx: Context, report: Report, online: Sequence[Node], *, nplusone: boo
         free = info[0].get("memory_free") if info else None
         if not isinstance(free, int):
             continue
-        texts = [*_reserved(config, ctx.config, node, free)]
+        texts = [*_check_reserved(config, ctx.config, node, free)]
         if nplusone:
             texts += _failovers(config, ctx.config, node, free)
         for text in texts:
             report.error("ENODEN1", "node", node.name, text)
 
 
-def _reserved(config: Config, now: Config, node: Node, free: int) -> Iterator[str]:
+def _check_reserved(config: Config, now: Config, node: Node, free: int) -> Iterator[str]:
     wanted = held.memory(config, node.uuid)
     # what was committed meanwhile is used, and not reserved any more
     amount = min(wanted.amount, held.memory(now, node.uuid).amount)

@@ -34,12 +34,12 @@ def judge(
         if not isinstance(answer, list):
             report.error("ENODEOS", "node", node.name, f"OS definitions: {answer}")
             continue
-        listed[node.name] = _first_of_each(answer, config.cluster.blacklisted_os)
+        listed[node.name] = _select_first(answer, config.cluster.blacklisted_os)
     for name in sorted({name for found in listed.values() for name in found}):
         _compare(report, name, {node: found.get(name) for node, found in listed.items()})
 
 
-def _first_of_each(answer: list[Any], without: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _select_first(answer: list[Any], without: Iterable[str]) -> dict[str, dict[str, Any]]:
     """By name; a definition that comes later on the search path is not used."""
     skipped = set(without)
     found: dict[str, dict[str, Any]] = {}
@@ -67,7 +67,7 @@ def _compare(report: Report, name: str, found: Mapping[str, dict[str, Any] | Non
             here, there = (sorted(_names(each[key])) for each in (item, first))
             if here != there:
                 text = (
-                    f"{what} of OS {name} are {_shown(here)} here, but {_shown(there)} on node"
+                    f"{what} of OS {name} are {_format(here)} here, but {_format(there)} on node"
                     f" {reference}"
                 )
                 report.error("ENODEOS", "node", node, text)
@@ -78,7 +78,7 @@ def _names(values: Iterable[object]) -> Iterable[str]:
     return (str(value[0] if isinstance(value, list | tuple) else value) for value in values)
 
 
-def _shown(values: list[str]) -> str:
+def _format(values: list[str]) -> str:
     return join_names(values) or "none"
 
 

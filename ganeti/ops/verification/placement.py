@@ -57,12 +57,14 @@ def _is_uncounted(disk: Disk) -> bool:
 def exclusion_tags(report: Report, config: Config, nodes: Iterable[Node]) -> None:
     """Instances on one node that share a tag which says that they must not."""
     for node in nodes:
-        for tag, names in _shared(config, config.primaries.get(node.uuid, [])):
+        for tag, names in _find_shared_tags(config, config.primaries.get(node.uuid, [])):
             text = f"instances {join_names(names)} share the exclusion tag {tag}"
             report.error("EEXTAGS", "node", node.name, text)
 
 
-def _shared(config: Config, instances: Iterable[Instance]) -> Iterator[tuple[str, list[str]]]:
+def _find_shared_tags(
+    config: Config, instances: Iterable[Instance]
+) -> Iterator[tuple[str, list[str]]]:
     prefixes = tuple(
         f"{tag.removeprefix(_EXCLUSION)}:"
         for tag in config.cluster.tags

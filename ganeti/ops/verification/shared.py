@@ -25,7 +25,7 @@ _SEND = "gnt-cluster redist-conf sends the file of the master again"
 
 def names(paths: Paths) -> list[str]:
     """Files to compare, by the names that all nodes know them by."""
-    files = (*shared_files.for_all(paths), *shared_files.for_candidates(paths))
+    files = (*shared_files.list_for_all(paths), *shared_files.list_for_candidates(paths))
     return [paths.common(path) for path in files]
 
 
@@ -49,7 +49,7 @@ def judge(
     if own is None:
         return
     others = {uuid: (asked[uuid], found) for uuid, found in sums.items()}
-    everybody = {paths.common(path) for path in shared_files.for_all(paths)}
+    everybody = {paths.common(path) for path in shared_files.list_for_all(paths)}
     for name in names(paths):
         wanted = own.get(name)
         has = {node.name: found.get(name) for node, found in others.values()}

@@ -21,7 +21,7 @@ class Named(Protocol):
 F = TypeVar("F", bound=Named)
 
 
-def by_name(answers: Answers[Sequence[F]]) -> list[tuple[str, dict[str, list[F]]]]:
+def group_by_name(answers: Answers[Sequence[F]]) -> list[tuple[str, dict[str, list[F]]]]:
     """Each name in natural order with its finds by the uuids of the nodes that answered."""
     good = {
         uuid: answer.payload or ()
@@ -35,6 +35,6 @@ def by_name(answers: Answers[Sequence[F]]) -> list[tuple[str, dict[str, list[F]]
     ]
 
 
-def searched(ctx: Context) -> list[Node]:
+def choose_nodes(ctx: Context) -> list[Node]:
     """The nodes that are asked: those that run instances and are not offline."""
     return [node for node in ctx.tables.nodes if node.vm_capable and not node.offline]

@@ -105,20 +105,20 @@ def _minors(disk: Disk) -> list[int] | None:
 
 @KIND.field("instance", "Instance", TEXT, "Instance that the disk is attached to", hostname=True)
 def _instance(ctx: Context) -> Column[Disk]:
-    return _of_place(ctx, lambda instance, _index: instance.name)
+    return _make_place_column(ctx, lambda instance, _index: instance.name)
 
 
 @KIND.field("instance.uuid", "InstanceUUID", TEXT, "Identity of that instance")
 def _instance_uuid(ctx: Context) -> Column[Disk]:
-    return _of_place(ctx, lambda instance, _index: instance.uuid)
+    return _make_place_column(ctx, lambda instance, _index: instance.uuid)
 
 
 @KIND.field("index", "Index", NUMBER, "Place among the disks of its instance, from 0")
 def _index(ctx: Context) -> Column[Disk]:
-    return _of_place(ctx, lambda _instance, index: index)
+    return _make_place_column(ctx, lambda _instance, index: index)
 
 
-def _of_place(ctx: Context, pick: Callable[[Instance, int], str | int]) -> Column[Disk]:
+def _make_place_column(ctx: Context, pick: Callable[[Instance, int], str | int]) -> Column[Disk]:
     """Something of the instance that a disk is attached to and of its index there."""
     places = ctx.tables.disk_places
 
@@ -130,6 +130,6 @@ def _of_place(ctx: Context, pick: Callable[[Instance, int], str | int]) -> Colum
 
 
 @KIND.field("attached", "Attached", BOOL, "Whether the disk belongs to an instance")
-def _attached(ctx: Context) -> Column[Disk]:
+def _make_attached_column(ctx: Context) -> Column[Disk]:
     places = ctx.tables.disk_places
     return lambda disk: (0, disk.uuid in places)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.model.node import Node
-from ganeti.query.field import NODATA, OFFLINE, Context, Kind, Task, failed
+from ganeti.query.field import NODATA, OFFLINE, Context, Kind, Task, make_failed_cell
 from ganeti.query.live import NO_ANSWER, Need, NodeState
 from ganeti.query.tables import sort_key
 
@@ -30,7 +30,7 @@ class ExportKind(Kind[Row]):
         return [Row(node) for node in ctx.tables.nodes]
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Row]:
-        found, exact = ctx.tables.node_index.one, ctx.config.node
+        found, exact = ctx.tables.node_index.find_one, ctx.config.node
         return [Row(found(name) or exact(name)) for name in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Row]:
@@ -72,7 +72,7 @@ def _export(ctx: Context) -> Column[Row]:
             return OFFLINE
         answer = answers.get(row.node.uuid, NO_ANSWER)
         if answer.state is not NodeState.OK:
-            return failed(answer)
+            return make_failed_cell(answer)
         return NODATA if row.export is None else (0, row.export)
 
     return column

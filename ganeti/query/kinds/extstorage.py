@@ -34,12 +34,12 @@ class ExtStorageKind(Kind[Row]):
 
     def rows(self, ctx: Context) -> Sequence[Row]:
         answers: Answers[Sequence[ExtStorageInfo]] = ctx.live[Need.EXTSTORAGE]
-        return [Row(name, found) for name, found in definitions.by_name(answers)]
+        return [Row(name, found) for name, found in definitions.group_by_name(answers)]
 
     def tasks(
         self, ctx: Context, needs: frozenset[Need], rows: Sequence[Row]
     ) -> Mapping[Need, Task]:
-        nodes = definitions.searched(ctx)
+        nodes = definitions.choose_nodes(ctx)
         return {Need.EXTSTORAGE: lambda: ctx.sources.extstorage_diagnose(nodes)}
 
 

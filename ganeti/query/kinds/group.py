@@ -24,7 +24,7 @@ class GroupKind(Kind[NodeGroup]):
         return ctx.tables.groups
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[NodeGroup]:
-        found, exact = ctx.tables.group_index.one, ctx.config.group
+        found, exact = ctx.tables.group_index.find_one, ctx.config.group
         return [found(name) or exact(name) for name in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[NodeGroup]:

@@ -37,7 +37,7 @@ class InstanceKind(Kind[Instance]):
     def rows(self, ctx: Context) -> Sequence[Instance]:
         return ctx.tables.instances
 
-    def unfiltered(self, ctx: Context, fields: Set[str]) -> Sequence[Instance]:
+    def list_all(self, ctx: Context, fields: Set[str]) -> Sequence[Instance]:
         """Without reservations that have no node, when htools ask: they load all or nothing."""
         rows, nodes = self.rows(ctx), ctx.config.nodes
         if not fields >= _HTOOLS_FIELDS or all(row.primary_node in nodes for row in rows):
@@ -48,7 +48,7 @@ class InstanceKind(Kind[Instance]):
         return ctx.tables.instances
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Instance]:
-        found, exact = ctx.tables.instance_index.one, ctx.config.instance
+        found, exact = ctx.tables.instance_index.find_one, ctx.config.instance
         return [found(name) or exact(name) for name in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Instance]:
@@ -119,7 +119,7 @@ def _expires(instance: Instance) -> float | None:
 
 
 @KIND.value("reserved_for", "ReservedFor", TEXT, "What a reservation is for")
-def _reserved_for(instance: Instance) -> str:
+def _format_reserved_for(instance: Instance) -> str:
     return "" if instance.reservation is None else instance.reservation.reason or ""
 
 
@@ -174,7 +174,7 @@ def _snodes(ctx: Context) -> Column[Instance]:
 
 @KIND.field("snodes.group", "SecondaryNodesGroups", OTHER, "Groups of the secondary nodes")
 def _snodes_group(ctx: Context) -> Column[Instance]:
-    names, groups = ctx.tables.group_names, ctx.shared(_secondary_groups)
+    names, groups = ctx.tables.group_names, ctx.compute_once(_secondary_groups)
     return lambda instance: (0, [names.get(uuid, uuid) for uuid in groups[instance.uuid]])
 
 
@@ -185,7 +185,7 @@ def _snodes_group(ctx: Context) -> Column[Instance]:
     "Identities of the groups of the secondary nodes",
 )
 def _snodes_group_uuid(ctx: Context) -> Column[Instance]:
-    groups = ctx.shared(_secondary_groups)
+    groups = ctx.compute_once(_secondary_groups)
     return lambda instance: (0, groups[instance.uuid])
 
 

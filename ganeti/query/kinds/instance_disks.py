@@ -38,7 +38,7 @@ def add_fields(kind: Kind[Instance]) -> None:
         kind.add(Field(f"disk.{many}", titles, OTHER, f"{noun} of each disk", _all(one)))
         for index in range(MAX_DISKS):
             doc = f"{noun} of disk {index}"
-            getter = _single(one, index)
+            getter = _make_single_getter(one, index)
             kind.add(Field(f"disk.{one}/{index}", f"{title}/{index}", value_kind, doc, getter))
 
 
@@ -61,7 +61,7 @@ def _all(attribute: str) -> Getter[Instance]:
     return getter
 
 
-def _single(attribute: str, index: int) -> Getter[Instance]:
+def _make_single_getter(attribute: str, index: int) -> Getter[Instance]:
     def getter(ctx: Context) -> Column[Instance]:
         value = _value(ctx, attribute)
 

@@ -19,7 +19,16 @@ from ganeti.model.names import (
     RunState,
 )
 from ganeti.model.node import Node
-from ganeti.query.field import NODATA, OFFLINE, UNAVAIL, Context, Field, Kind, Task, failed
+from ganeti.query.field import (
+    NODATA,
+    OFFLINE,
+    UNAVAIL,
+    Context,
+    Field,
+    Kind,
+    Task,
+    make_failed_cell,
+)
 from ganeti.query.kinds.instance_params import inherited_hvparams
 from ganeti.query.live import NO_ANSWER, Answers, Need, NodeState
 from ganeti.rpc.objects import InstanceInfo
@@ -141,10 +150,10 @@ def _finder(ctx: Context) -> Callable[[Instance], _Place]:
     def find(instance: Instance) -> _Place:
         place = places.get(instance.uuid)
         if place is None:
-            place = places[instance.uuid] = look(instance)
+            place = places[instance.uuid] = find_place(instance)
         return place
 
-    def look(instance: Instance) -> _Place:
+    def find_place(instance: Instance) -> _Place:
         node = nodes.get(instance.primary_node)
         if node is None or instance.forthcoming:
             return _RESERVED
@@ -163,7 +172,7 @@ def _finder(ctx: Context) -> Callable[[Instance], _Place]:
 
 
 def _oper_ram(ctx: Context) -> Column[Instance]:
-    find = ctx.shared(_finder)
+    find = ctx.compute_once(_finder)
 
     def column(instance: Instance) -> Cell:
         place = find(instance)
@@ -175,7 +184,7 @@ def _oper_ram(ctx: Context) -> Column[Instance]:
 
 
 def _oper_vcpus(ctx: Context) -> Column[Instance]:
-    find = ctx.shared(_finder)
+    find = ctx.compute_once(_finder)
 
     def column(instance: Instance) -> Cell:
         place = find(instance)
@@ -187,7 +196,7 @@ def _oper_vcpus(ctx: Context) -> Column[Instance]:
 
 
 def _oper_state(ctx: Context) -> Column[Instance]:
-    find = ctx.shared(_finder)
+    find = ctx.compute_once(_finder)
 
     def column(instance: Instance) -> Cell:
         place = find(instance)
@@ -209,7 +218,7 @@ def _console(ctx: Context) -> Column[Instance]:
             return OFFLINE
         answer = consoles.get(instance.uuid, NO_ANSWER)
         if answer.payload is None:
-            return failed(answer)
+            return make_failed_cell(answer)
         return (0, msgspec.to_builtins(answer.payload))
 
     return column
@@ -219,8 +228,8 @@ def _console(ctx: Context) -> Column[Instance]:
 
 
 def _status(ctx: Context) -> Column[Instance]:
-    find = ctx.shared(_finder)
-    may_stop = _may_stop(ctx)
+    find = ctx.compute_once(_finder)
+    may_stop = _make_stop_check(ctx)
 
     def column(instance: Instance) -> Cell:
         place = find(instance)
@@ -252,11 +261,11 @@ def _compare(
     return InstanceStatus.ADMIN_DOWN
 
 
-def _may_stop(ctx: Context) -> Callable[[Instance], bool]:
+def _make_stop_check(ctx: Context) -> Callable[[Instance], bool]:
     """Whether users may stop an instance from inside; KVM has a parameter for that."""
     if not ctx.config.cluster.enabled_user_shutdown:
         return lambda _: False
-    inherited = ctx.shared(inherited_hvparams)
+    inherited = ctx.compute_once(inherited_hvparams)
 
     def may_stop(instance: Instance) -> bool:
         if instance.hypervisor is not HypervisorName.KVM:

@@ -35,7 +35,7 @@ def add_fields(kind: Kind[Instance]) -> None:
         kind.add(Field(f"nic.{many}", titles, OTHER, doc, _all(make)))
         for index in range(MAX_NICS):
             doc = f"{noun} of NIC {index}"
-            getter = _single(make, index)
+            getter = _make_single_getter(make, index)
             kind.add(Field(f"nic.{one}/{index}", f"{title}/{index}", TEXT, doc, getter))
 
 
@@ -47,7 +47,7 @@ def _all(make: Callable[[Context], NicValue]) -> Getter[Instance]:
     return getter
 
 
-def _single(make: Callable[[Context], NicValue], index: int) -> Getter[Instance]:
+def _make_single_getter(make: Callable[[Context], NicValue], index: int) -> Getter[Instance]:
     def getter(ctx: Context) -> Column[Instance]:
         value = make(ctx)
 
@@ -61,14 +61,14 @@ def _single(make: Callable[[Context], NicValue], index: int) -> Getter[Instance]
     return getter
 
 
-def _filled(ctx: Context) -> Callable[[Instance, Nic], Mapping[str, Any]]:
+def _make_filler(ctx: Context) -> Callable[[Instance, Nic], Mapping[str, Any]]:
     """Complete parameters of a card; those of its network depend on the primary node's group."""
     config = ctx.config
     nodes = config.nodes
     # Most cards have nothing of their own, so that all in one network and group are alike.
     inherited: dict[tuple[str | None, str | None], Mapping[str, Any]] = {}
 
-    def filled(instance: Instance, nic: Nic) -> Mapping[str, Any]:
+    def fill_params(instance: Instance, nic: Nic) -> Mapping[str, Any]:
         node = nodes.get(instance.primary_node) if nic.network else None
         group = node.group if node else None
         if nic.nicparams:
@@ -79,7 +79,7 @@ def _filled(ctx: Context) -> Callable[[Instance, Nic], Mapping[str, Any]]:
             inherited[nic.network, group] = known
         return known
 
-    return filled
+    return fill_params
 
 
 def _attribute(name: str) -> Callable[[Context], NicValue]:
@@ -90,7 +90,7 @@ def _param(name: str, only_mode: NicMode | None = None) -> Callable[[Context], N
     """A parameter of a card; None for cards of another mode than ``only_mode``."""
 
     def make(ctx: Context) -> NicValue:
-        filled = ctx.shared(_filled)
+        filled = ctx.compute_once(_make_filler)
 
         def value(instance: Instance, nic: Nic) -> Any:
             params = filled(instance, nic)

@@ -144,7 +144,7 @@ def inherited_hvparams(ctx: Context) -> Callable[[Instance], Mapping[str, Any]]:
 
 def _hypervisor_param(name: str) -> Getter[Instance]:
     def getter(ctx: Context) -> Column[Instance]:
-        inherited = ctx.shared(inherited_hvparams)
+        inherited = ctx.compute_once(inherited_hvparams)
 
         def column(instance: Instance) -> Cell:
             own = instance.hvparams
@@ -159,7 +159,7 @@ def _hypervisor_param(name: str) -> Getter[Instance]:
 
 
 def _hvparams(ctx: Context) -> Column[Instance]:
-    inherited = ctx.shared(inherited_hvparams)
+    inherited = ctx.compute_once(inherited_hvparams)
 
     def column(instance: Instance) -> Cell:
         filled = {**inherited(instance), **instance.hvparams}

@@ -113,12 +113,12 @@ _op_field("opend", "OpCode_end", "When each opcode ended", "end_timestamp")
     "Whether the job is in the archive, which is only then searched",
     needs=(Need.JOBS, Need.ARCHIVE),
 )
-def _archived(job: JobView) -> bool:
+def _is_archived(job: JobView) -> bool:
     return job.archived
 
 
 @_job_field("received_ts", "Received", OTHER, "When the job was submitted", seconds=True)
-def _received(job: JobView) -> Any:
+def _get_received(job: JobView) -> Any:
     return job.record.received_timestamp
 
 
@@ -165,17 +165,15 @@ def op_summary(raw: Op) -> str:
 
 @_job_field("ops", "OpCodes", OTHER, "The opcodes, without private and secret values")
 def _ops(job: JobView) -> list[Any]:
-    return [redacted(op.input) for op in job.record.ops]
+    return [redact(op.input) for op in job.record.ops]
 
 
-def redacted(value: object) -> Any:
+def redact(value: object) -> Any:
     """A copy in which the values of private and secret OS parameters are hidden."""
     if isinstance(value, dict):
-        return {
-            key: _hide(item) if key in _HIDDEN else redacted(item) for key, item in value.items()
-        }
+        return {key: _hide(item) if key in _HIDDEN else redact(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [redacted(item) for item in value]
+        return [redact(item) for item in value]
     return value
 
 

@@ -9,7 +9,7 @@ from ganeti.base import jsonio
 from ganeti.filters.answer import FieldKind
 from ganeti.query.field import Context, Kind, Task
 from ganeti.query.live import LockView, Need
-from ganeti.query.tables import by_name
+from ganeti.query.tables import sort_by_name
 
 OTHER = FieldKind.OTHER
 
@@ -21,7 +21,7 @@ class LockKind(Kind[LockView]):
     looks_up = False
 
     def rows(self, ctx: Context) -> Sequence[LockView]:
-        return by_name(ctx.live[Need.LOCKS], lambda lock: lock.name)
+        return sort_by_name(ctx.live[Need.LOCKS], lambda lock: lock.name)
 
     def tasks(
         self, ctx: Context, needs: frozenset[Need], rows: Sequence[LockView]
@@ -41,5 +41,5 @@ def _owner(lock: LockView) -> list[str]:
 
 
 @KIND.value("pending", "Pending", OTHER, "Who waits for the lock, and in which mode")
-def _pending(lock: LockView) -> list[list[Any]]:
+def _list_pending(lock: LockView) -> list[list[Any]]:
     return [[mode, [jsonio.dumps(owner) for owner in owners]] for mode, owners in lock.pending]

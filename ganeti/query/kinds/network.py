@@ -24,7 +24,7 @@ class NetworkKind(Kind[Network]):
         return ctx.tables.networks
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Network]:
-        found, exact = ctx.tables.network_index.one, ctx.config.network
+        found, exact = ctx.tables.network_index.find_one, ctx.config.network
         return [found(name) or exact(name) for name in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Network]:
@@ -61,28 +61,28 @@ def _mac_prefix(network: Network) -> str | None:
 # address pool --------------------------------------------------------------------------------
 
 
-def reserved(network: Network) -> str | None:
+def make_map(network: Network) -> str | None:
     """A text of 0 (free) and 1 (taken), one for each address; None without a pool."""
     if network.reservations is None and network.ext_reservations is None:
         return None
-    return address_pool.used_map(network)
+    return address_pool.make_used_map(network)
 
 
 @KIND.value("map", "Map", TEXT, "All addresses of the pool: X for taken and . for free ones")
 def _map(network: Network) -> str | None:
-    bits = reserved(network)
+    bits = make_map(network)
     return None if bits is None else bits.translate(_TO_MAP)
 
 
 @KIND.value("free_count", "FreeCount", NUMBER, "Number of free addresses in the pool")
-def _free_count(network: Network) -> int | None:
-    bits = reserved(network)
+def _count_free(network: Network) -> int | None:
+    bits = make_map(network)
     return None if bits is None else bits.count("0")
 
 
 @KIND.value("reserved_count", "ReservedCount", NUMBER, "Number of taken addresses in the pool")
-def _reserved_count(network: Network) -> int | None:
-    bits = reserved(network)
+def _count_reserved(network: Network) -> int | None:
+    bits = make_map(network)
     return None if bits is None else bits.count("1")
 
 
@@ -92,10 +92,10 @@ def _reserved_count(network: Network) -> int | None:
     TEXT,
     "Addresses that are taken by something else than an instance",
 )
-def _external_reservations(network: Network) -> str | None:
+def _list_external_reservations(network: Network) -> str | None:
     if network.ext_reservations is None:
         return None
-    return ", ".join(address_pool.addresses(network, address_pool.external(network)))
+    return ", ".join(address_pool.addresses(network, address_pool.make_external_map(network)))
 
 
 # connections ---------------------------------------------------------------------------------
@@ -114,13 +114,13 @@ def _connections(ctx: Context) -> dict[str, list[list[str]]]:
 
 @KIND.field("group_list", "GroupList", OTHER, "Connected node groups with mode, link and VLAN")
 def _group_list(ctx: Context) -> Column[Network]:
-    found = ctx.shared(_connections)
+    found = ctx.compute_once(_connections)
     return lambda network: (0, found[network.uuid])
 
 
 @KIND.field("group_cnt", "NodeGroups", NUMBER, "Number of connected node groups")
 def _group_cnt(ctx: Context) -> Column[Network]:
-    found = ctx.shared(_connections)
+    found = ctx.compute_once(_connections)
     return lambda network: (0, len(found[network.uuid]))
 
 

@@ -9,7 +9,7 @@ from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.model.cluster import Cluster
 from ganeti.model.node import Node
-from ganeti.query.field import NODATA, OFFLINE, UNAVAIL, Context, Kind, Task, failed
+from ganeti.query.field import NODATA, OFFLINE, UNAVAIL, Context, Kind, Task, make_failed_cell
 from ganeti.query.kinds import ndparams, node_reserved, stamps
 from ganeti.query.live import NO_ANSWER, Need, NodeInfo, NodeRequest, NodeState, StorageUnit
 from ganeti.storage.registry import traits_of, volume_templates
@@ -29,7 +29,7 @@ class NodeKind(Kind[Node]):
         return ctx.tables.nodes
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Node]:
-        found, exact = ctx.tables.node_index.one, ctx.config.node
+        found, exact = ctx.tables.node_index.find_one, ctx.config.node
         return [found(name) or exact(name) for name in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Node]:
@@ -222,7 +222,7 @@ ndparams.add_fields(KIND, _ndparams_of)
 Extract = Callable[[NodeInfo], Any]
 
 
-def _live(ctx: Context, extract: Extract, *, any_node: bool = False) -> Column[Node]:
+def _make_live_column(ctx: Context, extract: Extract, *, any_node: bool = False) -> Column[Node]:
     """A column of the nodes' answers; ``any_node``: also for nodes without instances."""
     answers = ctx.live[Need.NODE]
 
@@ -233,7 +233,7 @@ def _live(ctx: Context, extract: Extract, *, any_node: bool = False) -> Column[N
             return UNAVAIL
         answer = answers.get(node.uuid, NO_ANSWER)
         if answer.state is not NodeState.OK:
-            return failed(answer)
+            return make_failed_cell(answer)
         value = extract(answer.payload)
         return NODATA if value is None else (0, value)
 
@@ -242,7 +242,7 @@ def _live(ctx: Context, extract: Extract, *, any_node: bool = False) -> Column[N
 
 @KIND.field("bootid", "BootID", TEXT, "Random text that changes at each boot", needs=[Need.NODE])
 def _bootid(ctx: Context) -> Column[Node]:
-    return _live(ctx, lambda info: info[0], any_node=True)
+    return _make_live_column(ctx, lambda info: info[0], any_node=True)
 
 
 def _hypervisor_field(name: str, title: str, kind: FieldKind, doc: str, key: str) -> None:
@@ -250,7 +250,7 @@ def _hypervisor_field(name: str, title: str, kind: FieldKind, doc: str, key: str
         return info[2][0].get(key) if info[2] else None
 
     KIND.field(name, title, kind, doc, needs=[Need.NODE_HYPERVISOR])(
-        lambda ctx: _live(ctx, extract)
+        lambda ctx: _make_live_column(ctx, extract)
     )
 
 
@@ -282,7 +282,7 @@ def _storage_field(
             units: Iterable[Mapping[str, Any]] = info[1] or ()
             return next((each.get(key) for each in units if each.get("type") == wanted), None)
 
-        return _live(ctx, extract)
+        return _make_live_column(ctx, extract)
 
     KIND.field(name, title, kind, doc, needs=[need])(getter)
 

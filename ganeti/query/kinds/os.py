@@ -42,12 +42,12 @@ class OsKind(Kind[Row]):
 
     def rows(self, ctx: Context) -> Sequence[Row]:
         answers: Answers[Sequence[OsInfo]] = ctx.live[Need.OS]
-        return [Row(name, found) for name, found in definitions.by_name(answers)]
+        return [Row(name, found) for name, found in definitions.group_by_name(answers)]
 
     def tasks(
         self, ctx: Context, needs: frozenset[Need], rows: Sequence[Row]
     ) -> Mapping[Need, Task]:
-        nodes = definitions.searched(ctx)
+        nodes = definitions.choose_nodes(ctx)
         return {Need.OS: lambda: ctx.sources.os_diagnose(nodes)}
 
 
@@ -69,12 +69,12 @@ KIND.attribute("name", "Name", TEXT, "Name of the OS definition", "name")
 
 
 @KIND.value("valid", "Valid", BOOL, "Whether the definition works on all nodes")
-def _valid(row: Row) -> bool:
+def _is_valid(row: Row) -> bool:
     return bool(row.used)
 
 
 @KIND.value("trusted", "Trusted", BOOL, "Whether the definition may run outside a virtual machine")
-def _trusted(row: Row) -> bool:
+def _is_trusted(row: Row) -> bool:
     return all(infos[0].trusted for infos in row.found.values() if infos)
 
 
@@ -119,18 +119,18 @@ def _node_status(row: Row) -> dict[str, list[list[Any]]]:
 
 
 @KIND.field("hidden", "Hidden", BOOL, "Whether lists leave it out")
-def _hidden(ctx: Context) -> Column[Row]:
+def _make_hidden_column(ctx: Context) -> Column[Row]:
     names = ctx.config.cluster.hidden_os
     return lambda row: (0, row.name in names)
 
 
 @KIND.field("blacklisted", "Blacklisted", BOOL, "Whether new instances may not use it")
-def _blacklisted(ctx: Context) -> Column[Row]:
+def _make_blacklisted_column(ctx: Context) -> Column[Row]:
     names = ctx.config.cluster.blacklisted_os
     return lambda row: (0, row.name in names)
 
 
-def _with_variants(table: Mapping[str, object], name: str) -> dict[str, Any]:
+def _expand_variants(table: Mapping[str, object], name: str) -> dict[str, Any]:
     """Entries of an OS definition and of its variants (``debian``, ``debian+minimal``)."""
     return {key: value for key, value in table.items() if key.partition("+")[0] == name}
 
@@ -143,10 +143,10 @@ def _with_variants(table: Mapping[str, object], name: str) -> dict[str, Any]:
 )
 def _os_hvp(ctx: Context) -> Column[Row]:
     table = ctx.config.cluster.os_hvp
-    return lambda row: (0, _with_variants(table, row.name))
+    return lambda row: (0, _expand_variants(table, row.name))
 
 
 @KIND.field("osparams", "OsParameters", OTHER, "Parameters of the cluster for it and its variants")
 def _osparams(ctx: Context) -> Column[Row]:
     table = ctx.config.cluster.osparams
-    return lambda row: (0, _with_variants(table, row.name))
+    return lambda row: (0, _expand_variants(table, row.name))

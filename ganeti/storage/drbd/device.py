@@ -21,9 +21,9 @@ from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import registry
 from ganeti.storage.drbd import metadata, params, plans, tool
 from ganeti.storage.drbd.kernel_log import KernelLog
-from ganeti.storage.drbd.machine import OURS, SPLIT_BRAIN, Disk, Link, Step, trouble
+from ganeti.storage.drbd.machine import OURS, SPLIT_BRAIN, Disk, Link, Step, find_fault
 from ganeti.storage.drbd.side import Side
-from ganeti.storage.drbd.states import Connection, DiskState, Endpoint, Role, Wish, local_status
+from ganeti.storage.drbd.states import Connection, DiskState, Endpoint, Role, Wish, judge_local_disk
 from ganeti.storage.interface import ChildPlan, Device, Environment, PlanRequest, Traits
 
 log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class DrbdDevice(Device):
         side = self._side()
         state, setup, live = side.observe()
         if state.disk is Disk.FOREIGN:
-            raise side.taken_error(setup, live)
+            raise side.make_taken_error(setup, live)
         metadata.create(side)
 
     def begin(self, *, on_primary: bool) -> None:
@@ -138,12 +138,12 @@ class DrbdDevice(Device):
         if not on_primary:
             return
         side = self._side()
-        with side.alone():
-            live = side.live()
+        with side.lock_minor():
+            live = side.observe_live()
             if live.disk is DiskState.INCONSISTENT and not live.connection.is_resync:
                 if not side.dialect.is_new(side.wish):
-                    raise side.unusable_error(live, trouble(live))
-                side.run(side.dialect.first_primary(side.wish))
+                    raise side.make_unusable_error(live, find_fault(live))
+                side.run(side.dialect.force_first_primary(side.wish))
                 return
         self.open()
 
@@ -173,7 +173,7 @@ class DrbdDevice(Device):
         What is there already is kept: a device for two primaries stays so, a role stays.
         """
         side = self._side()
-        with side.alone():
+        with side.lock_minor():
             state, setup, _live = side.observe()
             wanted = _DUAL if state.link is Link.DUAL else _PAIRED
             side.reach(state, setup, disk=Disk.ATTACHED, links=wanted)
@@ -183,7 +183,7 @@ class DrbdDevice(Device):
     def shutdown(self) -> None:
         """Take the device down; somebody else's device on the minor is left alone."""
         side = self._side()
-        with side.alone():
+        with side.lock_minor():
             state, setup, _live = side.observe()
             if state.disk is Disk.FOREIGN:
                 log.warning("minor %d is not of disk %s; left alone", self.minor, self.disk.uuid)
@@ -196,8 +196,8 @@ class DrbdDevice(Device):
         With ``exclusive`` the peer must not be primary either, even if two may be.
         """
         side = self._side()
-        with side.alone():
-            state, setup, live = side.active()
+        with side.lock_minor():
+            state, setup, live = side.observe_active()
             if exclusive and live.peer_role is Role.PRIMARY and state.role is not Role.PRIMARY:
                 raise errors.BlockDeviceError(
                     f"disk {self.disk.uuid} is in use on its other node: {live}"
@@ -205,12 +205,12 @@ class DrbdDevice(Device):
             try:
                 side.reach(state, setup, role=Role.PRIMARY)
             except tool.ToolFailure as err:
-                raise side.unusable_error(live, trouble(live), errors.text(err)) from err
+                raise side.make_unusable_error(live, find_fault(live), errors.text(err)) from err
 
     def close(self) -> None:
         """Become secondary; fine when the device is not active."""
         side = self._side()
-        with side.alone():
+        with side.lock_minor():
             state, setup, _live = side.observe()
             if state.disk in OURS:
                 side.reach(state, setup, role=Role.SECONDARY)
@@ -227,15 +227,15 @@ class DrbdDevice(Device):
             )
         wanted = self.disk.size + amount
         side = self._side()
-        live = side.live()
+        live = side.observe_live()
         if self.size() >= wanted * MIB:
             return
         if not live.connection.has_peer:
-            raise side.unusable_error(
-                live, trouble(live), "a DRBD disk grows only while it is mirrored"
+            raise side.make_unusable_error(
+                live, find_fault(live), "a DRBD disk grows only while it is mirrored"
             )
         if live.connection.is_resync:
-            raise side.unusable_error(live, None, "it cannot grow before it is synchronised")
+            raise side.make_unusable_error(live, None, "it cannot grow before it is synchronised")
         if not dry_run:
             side.run(side.dialect.resize(side.wish, wanted))
 
@@ -247,14 +247,14 @@ class DrbdDevice(Device):
     def connect(self, *, two_primaries: bool) -> None:
         """Look for the peer; BlockDeviceError when the disk is not active here."""
         side = self._side()
-        with side.alone():
-            state, setup, _live = side.active()
+        with side.lock_minor():
+            state, setup, _live = side.observe_active()
             side.reach(state, setup, links=_DUAL if two_primaries else _PAIRED)
 
     def disconnect(self) -> None:
         """Disconnect from the peer; no error when the device is not active."""
         side = self._side()
-        with side.alone():
+        with side.lock_minor():
             state, setup, _live = side.observe()
             if state.disk in OURS:
                 side.reach(state, setup, links=_ALONE)
@@ -282,9 +282,13 @@ class DrbdDevice(Device):
                     return
             why = kernel.reason()
         if refused or why:
-            raise side.unusable_error(live, SPLIT_BRAIN, why or "the two sides refuse each other")
+            raise side.make_unusable_error(
+                live, SPLIT_BRAIN, why or "the two sides refuse each other"
+            )
         peer = side.wish.remote.word
-        raise side.unusable_error(live, trouble(live), f"no answer from {peer} within {seconds} s")
+        raise side.make_unusable_error(
+            live, find_fault(live), f"no answer from {peer} within {seconds} s"
+        )
 
     def needs_activation(self) -> bool:
         """Not active, without its own disk, or not looking for the peer."""
@@ -299,11 +303,11 @@ class DrbdDevice(Device):
         Blocks at most ``seconds`` for a peer that is looked for. Raises when there is none.
         """
         side = self._side()
-        live = side.live()
+        live = side.observe_live()
         if not live.connection.has_peer and live.connection is not Connection.STANDALONE:
             live = side.await_peer(seconds)
         if not live.connection.has_peer:
-            raise side.unusable_error(live, trouble(live))
+            raise side.make_unusable_error(live, find_fault(live))
         if live.connection.is_resync:
             return False, live.percent or 0.0
         return True, 100.0
@@ -317,17 +321,17 @@ class DrbdDevice(Device):
             BlockDeviceError: it is attached to others than these, or the peer has no good data.
         """
         side = self._side(children)
-        with side.alone():
+        with side.lock_minor():
             state, setup, live = side.observe()
             if state.disk is Disk.FOREIGN:
-                raise side.taken_error(setup, live)
+                raise side.make_taken_error(setup, live)
             if state.disk is Disk.ATTACHED:
                 side.reach(state, setup, disk=Disk.DISKLESS)
 
     def attach_children(self, children: Sequence[NodeDisk]) -> None:
         """Give a device without disk new volumes, which the peer then fills."""
         side = self._side(children)
-        with side.alone():
+        with side.lock_minor():
             state, setup, _live = side.observe()
             if state.disk is not Disk.DISKLESS:
                 raise errors.BlockDeviceError(
@@ -348,7 +352,7 @@ class DrbdDevice(Device):
         return sectors * 512 if sectors else self._children()[0].size()
 
     def status(self) -> BlockDevStatus:
-        live = self._side().live()
+        live = self._side().observe_live()
         syncing = live.connection.is_resync
         return BlockDevStatus(
             dev_path=self.path,
@@ -357,13 +361,13 @@ class DrbdDevice(Device):
             sync_percent=(live.percent or 0.0) if syncing else None,
             estimated_time=live.seconds_left if syncing else None,
             is_degraded=not live.is_mirrored,
-            ldisk_status=local_status(live),
+            ldisk_status=judge_local_disk(live),
         )
 
     def pause_resync(self, pause: bool) -> None:
         """Hold up a resync, or go on with it."""
         side = self._side()
-        side.live()
+        side.observe_live()
         side.run(side.dialect.pause_resync(side.wish, pause=pause))
 
     # plans

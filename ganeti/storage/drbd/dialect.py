@@ -30,7 +30,7 @@ class Dialect(ABC):
         """The commands of a step for the device that is set up now."""
 
     @abstractmethod
-    def first_primary(self, wish: Wish) -> list[Argv]:
+    def force_first_primary(self, wish: Wish) -> list[Argv]:
         """Declare the data of this side current, although nobody ever wrote it."""
 
     @abstractmethod

@@ -134,18 +134,18 @@ def _disk(setup: Setup, wish: Wish) -> Disk:
     # The kernel keeps the names that it was given; a volume that was renamed meanwhile shows a
     # name that leads nowhere. Peer and secret then tell whose it is.
     renamed = not Path(setup.data).exists()
-    return Disk.ATTACHED if renamed and _same_link(setup, wish) else Disk.FOREIGN
+    return Disk.ATTACHED if renamed and _has_same_link(setup, wish) else Disk.FOREIGN
 
 
 def _link(setup: Setup, wish: Wish) -> Link:
     if setup.remote is None:
         return Link.ALONE
-    if not _same_link(setup, wish):
+    if not _has_same_link(setup, wish):
         return Link.FOREIGN
     return Link.DUAL if setup.two_primaries else Link.PAIRED
 
 
-def _same_link(setup: Setup, wish: Wish) -> bool:
+def _has_same_link(setup: Setup, wish: Wish) -> bool:
     ours = (wish.local, wish.remote, wish.secret)
     return (setup.local, setup.remote, setup.secret) == ours
 
@@ -182,7 +182,7 @@ def plan(
     """
     keep = start.role if role is None and disk is not Disk.ABSENT else role
 
-    def reached(state: State) -> bool:
+    def is_reached(state: State) -> bool:
         return (
             (disk is None or state.disk is disk)
             and (links is None or state.link in links)
@@ -191,7 +191,7 @@ def plan(
 
     if start.disk is Disk.FOREIGN and role is None:
         keep = None  # the role of somebody else's device is not ours to keep
-    way = steps_to(start, reached)
+    way = steps_to(start, is_reached)
     if way is None:
         raise errors.BlockDeviceError(
             f"the device is {start.disk}, {start.link} and {start.role.lower()}"
@@ -259,7 +259,7 @@ FOREIGN = Trouble(
 )
 
 
-def trouble(live: Live) -> Trouble | None:
+def find_fault(live: Live) -> Trouble | None:
     """What is wrong with a device that should be mirrored; None when it is, or will be soon."""
     if not live.disk.has_disk:
         return DISKLESS

@@ -62,10 +62,10 @@ def _devices(text: str) -> Iterator[tuple[int, Live]]:
     for match, end in zip(found, ends):
         if match[2] == "Unconfigured":
             continue
-        yield int(match[1]), _live(match, text[match.end() : end])
+        yield int(match[1]), _make_live(match, text[match.end() : end])
 
 
-def _live(match: re.Match[str], rest: str) -> Live:
+def _make_live(match: re.Match[str], rest: str) -> Live:
     try:
         behind, done, finish = (p.search(rest) for p in (_OUT_OF_SYNC, _DONE, _FINISH))
         return Live(

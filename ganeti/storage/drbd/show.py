@@ -73,8 +73,8 @@ def _setups(resource: Section) -> list[Setup]:
     words, _settings, sections = resource
     if words[:1] != ["resource"] or len(words) != 2:
         return []
-    net = _first(sections, "net")[1]
-    here, there = _first(sections, "_this_host"), _first(sections, "_remote_host")
+    net = _find_first(sections, "net")[1]
+    here, there = _find_first(sections, "_this_host"), _find_first(sections, "_remote_host")
     local, remote = _endpoint(here[1]), _endpoint(there[1])
     found = []
     for volume in here[2]:
@@ -95,7 +95,7 @@ def _setups(resource: Section) -> list[Setup]:
     return found
 
 
-def _first(sections: list[Section], name: str) -> Section:
+def _find_first(sections: list[Section], name: str) -> Section:
     return next((section for section in sections if section[0] == [name]), ([name], {}, []))
 
 

@@ -40,7 +40,7 @@ class Side:
         self.dialect = host.current(paths)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def lock_minor(self) -> Iterator[None]:
         """Between looking at a minor and changing it no other call of this daemon does either."""
         with _locks_guard:
             lock = _locks.setdefault(self.minor, threading.RLock())
@@ -52,11 +52,11 @@ class Side:
         setup, live = self.dialect.observe(self.minor)
         return classify(setup, live, self.wish), setup, live
 
-    def live(self) -> Live:
-        """What the active device does; BlockDeviceError like :meth:`active`."""
-        return self.active()[2]
+    def observe_live(self) -> Live:
+        """What the active device does; BlockDeviceError like :meth:`observe_active`."""
+        return self.observe_active()[2]
 
-    def active(self) -> tuple[State, Setup | None, Live]:
+    def observe_active(self) -> tuple[State, Setup | None, Live]:
         """Like :meth:`observe`; BlockDeviceError when the disk is not active here."""
         state, setup, live = self.observe()
         if state.disk not in OURS:
@@ -79,7 +79,7 @@ class Side:
             steps = plan(state, disk=disk, links=links, role=role)
         except errors.BlockDeviceError as err:
             _setup, live = self.dialect.observe(self.minor)
-            raise self.taken_error(setup, live) from err
+            raise self.make_taken_error(setup, live) from err
         if state.disk is Disk.FOREIGN and steps and setup is not None:
             log.warning(
                 "minor %d belongs to disk %s: taking down %s, which is not in the configuration",
@@ -103,7 +103,7 @@ class Side:
             tool.run(self.dialect.await_peer(self.wish, seconds), timeout=seconds + 10.0)
         except tool.ToolFailure as err:
             log.info("%s", errors.text(err))
-        return self.live()
+        return self.observe_live()
 
     def _abandon(self) -> None:
         try:
@@ -119,7 +119,7 @@ class Side:
         for argv in commands:
             tool.run(argv)
 
-    def taken_error(self, setup: Setup | None, live: Live) -> errors.BlockDeviceError:
+    def make_taken_error(self, setup: Setup | None, live: Live) -> errors.BlockDeviceError:
         """The error for a minor that another device uses."""
         who = "something else" if setup is None else setup.resource
         where = f" on {setup.data}" if setup and setup.data else ""
@@ -129,7 +129,7 @@ class Side:
             f" {who}{where} ({live}); nothing was done. To free it: {repair}"
         )
 
-    def unusable_error(
+    def make_unusable_error(
         self, live: Live, what: Trouble | None, why: str = ""
     ) -> errors.BlockDeviceError:
         """The error for a disk in a wrong state, with the command that repairs it."""

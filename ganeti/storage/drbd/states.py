@@ -159,7 +159,7 @@ class Wish:
     net_options: tuple[str, ...] = ()
 
 
-def local_status(live: Live) -> LocalDisk:
+def judge_local_disk(live: Live) -> LocalDisk:
     """How good the data of this side is."""
     if live.disk is DiskState.UP_TO_DATE:
         return LocalDisk.OKAY

@@ -43,7 +43,7 @@ def run(argv: Sequence[str], *, timeout: float = TIMEOUT) -> str:
         ToolFailure: it failed or took too long; the text has the kernel's own words.
         BlockDeviceError: it is not installed.
     """
-    shown = " ".join(hidden(argv))
+    shown = " ".join(hide_secrets(argv))
     log.debug("running %s", shown)
     try:
         result = process.run(argv, timeout=timeout)
@@ -60,7 +60,7 @@ def run(argv: Sequence[str], *, timeout: float = TIMEOUT) -> str:
     return result.stdout
 
 
-def hidden(argv: Sequence[str]) -> list[str]:
+def hide_secrets(argv: Sequence[str]) -> list[str]:
     """The words of a command as they may be shown. Pure."""
     return [
         f"{SECRET_OPTION}{_HIDDEN}" if word.startswith(SECRET_OPTION) else word for word in argv

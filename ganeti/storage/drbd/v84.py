@@ -65,14 +65,14 @@ class Version84(Dialect):
             name = resource if own else _resource(wish)
             return [connect(name, wish, dual=step is Step.CONNECT_DUAL)]
         if step in (Step.DISCONNECT, Step.ALLOW_TWO, Step.FORBID_TWO):
-            return [self._on_link(step, wish, setup)]
+            return [self._make_link_command(step, wish, setup)]
         if step is Step.DOWN:
             return [["drbdsetup", "down", resource]]
         verbs = {Step.DETACH: "detach", Step.PROMOTE: "primary", Step.DEMOTE: "secondary"}
         return [["drbdsetup", verbs[step], minor]]
 
     @staticmethod
-    def _on_link(step: Step, wish: Wish, setup: Setup | None) -> Argv:
+    def _make_link_command(step: Step, wish: Wish, setup: Setup | None) -> Argv:
         ends = [wish.local, wish.remote]
         if setup is not None and setup.local is not None and setup.remote is not None:
             ends = [setup.local, setup.remote]
@@ -82,7 +82,7 @@ class Version84(Dialect):
         value = "yes" if step is Step.ALLOW_TWO else "no"
         return ["drbdsetup", "net-options", *words, f"--allow-two-primaries={value}"]
 
-    def first_primary(self, wish: Wish) -> list[Argv]:
+    def force_first_primary(self, wish: Wish) -> list[Argv]:
         return [["drbdsetup", "primary", str(wish.minor), "--force"]]
 
     def create_metadata(self, wish: Wish) -> list[Argv]:

@@ -47,7 +47,7 @@ def place(rooms: Sequence[Room], batch: Sequence[Sequence[int]]) -> list[list[Sh
     left = {room.name: room.free for room in _choose(rooms, sum(map(sum, batch)))}
     places: dict[tuple[int, int], Share] = {}
     for number in sorted(range(len(batch)), key=lambda each: -sum(batch[each])):
-        name = _tightest(left, sum(batch[number]))
+        name = _find_tightest(left, sum(batch[number]))
         if name is not None:
             for position, size in enumerate(batch[number]):
                 places[number, position] = _take(left, name, size)
@@ -59,7 +59,7 @@ def place(rooms: Sequence[Room], batch: Sequence[Sequence[int]]) -> list[list[Sh
     ]
     spilling: list[tuple[int, int]] = []
     for number, position in sorted(rest, key=lambda each: -batch[each[0]][each[1]]):
-        name = _tightest(left, batch[number][position])
+        name = _find_tightest(left, batch[number][position])
         if name is None:
             spilling.append((number, position))
         else:
@@ -111,15 +111,15 @@ def _choose(rooms: Sequence[Room], total: int) -> list[Room]:
     if here + sum(room.free for room in others) < total:
         raise NoRoomError(total, here + sum(room.free for room in others))
     if here >= total:
-        return _enough(near, total)
+        return _take_enough(near, total)
     fresh: list[Room] = []
     while here + sum(room.free for room in fresh) < total:
         fresh.append(others[len(fresh)])
     missing = total - sum(room.free for room in fresh)
-    return [*fresh, *_enough(near, missing)]
+    return [*fresh, *_take_enough(near, missing)]
 
 
-def _enough(rooms: Sequence[Room], total: int) -> list[Room]:
+def _take_enough(rooms: Sequence[Room], total: int) -> list[Room]:
     """The first of these that together have ``total``."""
     found: list[Room] = []
     for room in rooms:
@@ -130,7 +130,7 @@ def _enough(rooms: Sequence[Room], total: int) -> list[Room]:
     return found
 
 
-def _tightest(left: Mapping[str, int], size: int) -> str | None:
+def _find_tightest(left: Mapping[str, int], size: int) -> str | None:
     """The disk on which the least is left over."""
     fitting = [name for name, free in left.items() if free >= size]
     return min(fitting, key=lambda name: left[name], default=None)

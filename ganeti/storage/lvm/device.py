@@ -56,7 +56,7 @@ class LvmDevice(Device):
 
     def __init__(self, disk: NodeDisk, env: Environment) -> None:
         super().__init__(disk, env)
-        self.group, self.name = _checked(disk.uuid, disk.logical_id)
+        self.group, self.name = _check_names(disk.uuid, disk.logical_id)
 
     @property
     def path(self) -> str:
@@ -124,7 +124,7 @@ class LvmDevice(Device):
             volume = self._need()
             if not amount:
                 return
-            amount = self._whole_stripes(volume, amount)
+            amount = self._round_to_stripes(volume, amount)
             disks = self._growth_disks(volume, amount) if self.env.exclusive_storage else []
             for policy in _GROW_POLICIES:
                 try:
@@ -159,7 +159,7 @@ class LvmDevice(Device):
                         )
                     tool.run(["lvrename", self.group, self.name, target.name])
                 elif not there:
-                    raise self._missing()
+                    raise self._make_missing_error()
         self.disk, self.name = target.disk, target.name
 
     def snapshot(self, name: str, size: int) -> tuple[str, ...]:
@@ -183,7 +183,7 @@ class LvmDevice(Device):
             size = size or -(-volume.lv_size // MIB)
             free = report.group(self.group).vg_free // MIB
             if size > free:
-                raise self._no_room(size, free)
+                raise self._make_room_error(size, free)
             tool.run(snapshot_argv(self.group, self.name, name, size, volume.tags))
         return (self.group, name)
 
@@ -234,13 +234,13 @@ class LvmDevice(Device):
     def _need(self) -> report.Volume:
         volume = report.volume(self.group, self.name)
         if volume is None:
-            raise self._missing()
+            raise self._make_missing_error()
         return volume
 
-    def _missing(self) -> errors.BlockDeviceError:
+    def _make_missing_error(self) -> errors.BlockDeviceError:
         return errors.BlockDeviceError(f"logical volume {self.path} does not exist")
 
-    def _no_room(self, needed: int, free: int) -> errors.BlockDeviceError:
+    def _make_room_error(self, needed: int, free: int) -> errors.BlockDeviceError:
         return errors.BlockDeviceError(
             f"needs {needed} MiB, {free} MiB free in volume group {self.group}"
         )
@@ -279,7 +279,7 @@ class LvmDevice(Device):
                     return striped, len(striped)
             return self._place(rooms, extents), 1
         except allocation.NoRoomError as err:
-            raise self._no_room(size, err.free * step // MIB) from err
+            raise self._make_room_error(size, err.free * step // MIB) from err
 
     @staticmethod
     def _place(rooms: list[allocation.Room], batch: list[list[int]]) -> list[str]:
@@ -305,7 +305,7 @@ class LvmDevice(Device):
             )
         return allocation.exclusive(rooms, extents, self.disk.spindles)
 
-    def _whole_stripes(self, volume: report.Volume, amount: int) -> int:
+    def _round_to_stripes(self, volume: report.Volume, amount: int) -> int:
         """``amount`` rounded up so that every stripe grows by the same number of extents."""
         if volume.stripes <= 1:
             return amount
@@ -328,7 +328,7 @@ class LvmDevice(Device):
         return [use.name for use in own]
 
 
-def _checked(uuid: str, logical_id: Sequence[object]) -> tuple[str, str]:
+def _check_names(uuid: str, logical_id: Sequence[object]) -> tuple[str, str]:
     if len(logical_id) != 2 or not all(isinstance(part, str) for part in logical_id):
         raise errors.BlockDeviceError(
             f"disk {uuid}: a logical volume is named by [group, volume], not by {list(logical_id)}"

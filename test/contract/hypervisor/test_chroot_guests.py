@@ -182,7 +182,7 @@ def test_mounts_of_the_guest_go_and_those_of_the_node_stay(chroot: Any, tmp_path
         run(["chroot", str(point(chroot)), "/bin/mount", "-t", "proc", "p", "/proc"], timeout=10)
         chroot.driver.stop(instance.name, timeout=20)
         assert chroot.driver.info(instance.name) is None
-        assert mounts.at(ours / "inner", mounts.read()) is not None
+        assert mounts.find_mount(ours / "inner", mounts.read()) is not None
         assert outsider.poll() is None
     finally:
         outsider.kill()

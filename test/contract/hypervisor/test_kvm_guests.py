@@ -381,7 +381,7 @@ def test_processor_time_grows(kvm: Any) -> None:
     instance = kvm.instance()
     kvm.start(instance)
     assert kvm.driver.info(instance.name).time > 0
-    assert qemu_process.resident(kvm.driver.store.pid(instance.name)) > 0
+    assert qemu_process.measure_resident(kvm.driver.store.pid(instance.name)) > 0
 
 
 # consoles

@@ -79,8 +79,8 @@ try:
     print("log:", [line for line in cluster.log if "Hello" in line])
 finally:
     cluster.close()
-(path,) = (path for path in routes.by_path() if path.endswith("/greet"))
-(route,) = routes.by_path()[path].values()
+(path,) = (path for path in routes.group_by_path() if path.endswith("/greet"))
+(route,) = routes.group_by_path()[path].values()
 print("request:", route.method, route.path, "needs", sorted(route.access))
 paths = openapi.document(routes.ROUTES)["paths"]
 print("OpenAPI:", sorted(paths["/2/groups/{{group_name}}/greet"]))

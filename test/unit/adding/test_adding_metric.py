@@ -20,7 +20,7 @@ from ganeti.placement.layout import Layout
 from ganeti.placement.score import WEIGHTS, metrics, score
 
 made = cluster(1, 3, 4)
-layout = Layout.first(Board(made, made.groups[0]))
+layout = Layout.from_board(Board(made, made.groups[0]))
 found = metrics(layout)
 others = sum(weight * found[name] for name, weight in WEIGHTS.items() if name != "memory_cv")
 print("differs from nothing:", found["memory_cv"] > 0)

@@ -68,10 +68,10 @@ rpc = NodeRpc(Identity(where.client_cert, where.ca_cert).client_context())
 node = Node(uuid="u", name=name, primary_ip="127.0.0.1", secondary_ip="127.0.0.1", group="g")
 
 try:
-    print("answer:", rpc.one(node, NodeCalls.node_greet, ["web", "db"], 2))
+    print("answer:", rpc.call_one(node, NodeCalls.node_greet, ["web", "db"], 2))
     for arguments in ((["web"], "twice"), (["web"],), (["web"], 10), (["web"], 9)):
         try:
-            rpc.one(node, NodeCalls.node_greet, *arguments)
+            rpc.call_one(node, NodeCalls.node_greet, *arguments)
         except errors.GanetiError as err:
             print(f"{type(err).__name__}:", errors.text(err))
     print("time-out:", wire.specs()["node_greet"].timeout)

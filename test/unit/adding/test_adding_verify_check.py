@@ -76,7 +76,9 @@ def test_checks_are_in_the_report_with_their_codes(tmp_path: Path) -> None:
             f"ops/cluster/{name}.py", IMPORT, before="from ganeti.ops.verification.report"
         )
     package.insert(
-        "ops/cluster/verify_config.py", CALL_FOR_CONFIG, before="        self._interrupted(report)"
+        "ops/cluster/verify_config.py",
+        CALL_FOR_CONFIG,
+        before="        self._check_interrupted(report)",
     )
     package.insert("ops/cluster/verify_group.py", QUESTION, before="            shared.CHECK:")
     package.insert(

@@ -251,14 +251,14 @@ with open(out, "w") as stream:
     for fd in (0, 1, 2):
         stream.write(" " + os.readlink(f"/proc/self/fd/{fd}"))
 if mode == "ready":
-    background.ready()
+    background.report_ready()
     print("nobody sees this")
 elif mode == "failed":
-    background.failed("cannot listen: port in use", 7)
+    background.report_failure("cannot listen: port in use", 7)
 elif mode == "crash":
     os._exit(1)
 elif mode == "stay":
-    background.ready()
+    background.report_ready()
     import signal
     signal.pause()
 """
@@ -298,7 +298,7 @@ def test_the_daemon_lives_on_without_terminal_and_directory(tmp_path: Path) -> N
 
 
 def test_in_the_foreground_a_failure_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    daemon.Background().failed("cannot listen")
+    daemon.Background().report_failure("cannot listen")
     assert capsys.readouterr().err == "cannot listen\n"
 
 
@@ -309,7 +309,7 @@ def test_systemd_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abstra
         sock.bind(name.replace("@", "\0"))
         sock.settimeout(10)
         monkeypatch.setenv("NOTIFY_SOCKET", name)
-        daemon.Background().ready()
+        daemon.Background().report_ready()
         assert sock.recv(100) == b"READY=1"
 
 
@@ -317,7 +317,7 @@ def test_a_deaf_systemd_disturbs_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "missing"))
-    daemon.Background().ready()
+    daemon.Background().report_ready()
     assert capfd.readouterr() == ("", "")
 
 

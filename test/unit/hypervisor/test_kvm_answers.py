@@ -53,15 +53,17 @@ def test_figures_of_a_migration() -> None:
 
 @pytest.mark.parametrize("machine", ["pc", "q35"])
 def test_places_for_processors(machine: str) -> None:
-    found = processors.ordered(said("query-hotpluggable-cpus", f"machine {machine}, one of four"))
+    found = processors.order_slots(
+        said("query-hotpluggable-cpus", f"machine {machine}, one of four")
+    )
     assert [slot.properties["core-id"] for slot in found] == [0, 1, 2, 3]
     assert [bool(slot.path) for slot in found] == [True, False, False, False]
     assert not found[0].was_added
-    assert [slot.number for slot in processors.to_add(found, 3, "web1")] == [1, 2]
-    assert processors.to_remove(found, 1, "web1", "kvm") == []
+    assert [slot.number for slot in processors.find_added(found, 3, "web1")] == [1, 2]
+    assert processors.find_removed(found, 1, "web1", "kvm") == []
 
 
 def test_a_processor_that_was_added_can_go_again() -> None:
-    found = processors.ordered(said("query-hotpluggable-cpus", "machine pc, one was added"))
+    found = processors.order_slots(said("query-hotpluggable-cpus", "machine pc, one was added"))
     assert found[1].was_added
-    assert [slot.number for slot in processors.to_remove(found, 1, "web1", "kvm")] == [1]
+    assert [slot.number for slot in processors.find_removed(found, 1, "web1", "kvm")] == [1]

@@ -56,11 +56,11 @@ def trip(**changes: Any) -> migration_plan.Journey:
 
 def test_a_journey_travels_as_json() -> None:
     wire = json.loads(json.dumps(msgspec.to_builtins(trip())))
-    assert migration_plan.journey(wire, instance()) == trip()
+    assert migration_plan.read_journey(wire, instance()) == trip()
     with pytest.raises(errors.HypervisorError, match="not of web2"):
-        migration_plan.journey(wire, instance(uuid="v", name="web2"))
+        migration_plan.read_journey(wire, instance(uuid="v", name="web2"))
     with pytest.raises(errors.HypervisorError, match="same version"):
-        migration_plan.journey({**wire, "memory": "much"}, instance())
+        migration_plan.read_journey({**wire, "memory": "much"}, instance())
 
 
 def test_disks_come_in_the_order_of_the_guest() -> None:
@@ -68,13 +68,13 @@ def test_disks_come_in_the_order_of_the_guest() -> None:
         AttachedDisk(NodeDisk(uuid=u, dev_type=DiskTemplate.FILE, logical_id=(), size=1), f"/{u}")
         for u in ("d1", "d2")
     ]
-    assert [d.path for d in migration_plan.ordered(disks, trip())] == ["/d2", "/d1"]
+    assert [d.path for d in migration_plan.order_disks(disks, trip())] == ["/d2", "/d1"]
     for wrong in (
         disks[:1],
         [*disks, disks[0].__class__(msgspec.structs.replace(disks[0].disk, uuid="d3"), "/d3")],
     ):
         with pytest.raises(errors.HypervisorError, match="other disks"):
-            migration_plan.ordered(wrong, trip())
+            migration_plan.order_disks(wrong, trip())
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def test_who_has_the_guest() -> None:
     assert journal.handed_over([active, event("STOP"), done])
     assert journal.handed_over([active, event("MIGRATION", status="postcopy-active")])
     assert not journal.handed_over([active, done, event("RESUME")])
-    assert journal.resumed([active, event("RESUME"), done])
-    assert not journal.resumed([active, done])
+    assert journal.was_resumed([active, event("RESUME"), done])
+    assert not journal.was_resumed([active, done])
 
 
 def test_a_journal_is_read_from_a_position_and_kept_short(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_places_are_kept_and_given_again() -> None:
         "addr=0xe",
         "addr=0xc",
     ]
-    places.free("b")
+    places.release("b")
     assert places.slot("d") == "addr=0xc"
     assert list(places.root_ports()) == []
     ports = Places(12, q35=True)

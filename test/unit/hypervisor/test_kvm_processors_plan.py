@@ -37,8 +37,8 @@ def numbers(slots: list[processors.Slot]) -> list[int]:
 
 
 def test_places_are_filled_from_the_first_on():
-    slots = processors.ordered(answer(1))
-    assert numbers(processors.to_add(slots, 3, "web1")) == [1, 2]
+    slots = processors.order_slots(answer(1))
+    assert numbers(processors.find_added(slots, 3, "web1")) == [1, 2]
     assert slots[2].device() == {
         "driver": "qemu64-x86_64-cpu",
         "id": "cpu2",
@@ -46,23 +46,23 @@ def test_places_are_filled_from_the_first_on():
         "thread-id": 0,
         "socket-id": 1,
     }
-    assert processors.to_add(processors.ordered(answer(1, 2)), 2, "web1") == []
+    assert processors.find_added(processors.order_slots(answer(1, 2)), 2, "web1") == []
     with pytest.raises(errors.HotplugError, match="4 processors at most, not 5"):
-        processors.to_add(slots, 5, "web1")
+        processors.find_added(slots, 5, "web1")
 
 
 def test_places_are_emptied_from_the_last_on():
-    slots = processors.ordered(answer(1, 3))
-    assert numbers(processors.to_remove(slots, 2, "web1", "kvm")) == [3, 2]
-    assert processors.to_remove(slots, 4, "web1", "tcg") == []
+    slots = processors.order_slots(answer(1, 3))
+    assert numbers(processors.find_removed(slots, 2, "web1", "kvm")) == [3, 2]
+    assert processors.find_removed(slots, 4, "web1", "tcg") == []
     with pytest.raises(errors.HotplugError, match="run in software"):
-        processors.to_remove(slots, 2, "web1", "tcg")
+        processors.find_removed(slots, 2, "web1", "tcg")
     with pytest.raises(errors.HotplugError, match="was started with 2 processors"):
-        processors.to_remove(processors.ordered(answer(2, 1)), 1, "web1", "kvm")
+        processors.find_removed(processors.order_slots(answer(2, 1)), 1, "web1", "kvm")
 
 
 def test_another_node_starts_it_with_the_same_places():
-    slots = processors.ordered(answer(1, 1))
+    slots = processors.order_slots(answer(1, 1))
     guest = argv.Guest(
         name="web1",
         uuid="u",

@@ -27,7 +27,7 @@ def layout(text: str, controllers: str = "") -> cgroups.Layout:
 def test_version_1() -> None:
     found = layout(V1)
     assert [found.version(name) for name in ("cpu", "cpuacct", "memory")] == [1, 1, 1]
-    assert found.missing(["cpu", "cpuset", "devices"]) == ["cpuset", "devices"]
+    assert found.find_missing(["cpu", "cpuset", "devices"]) == ["cpuset", "devices"]
 
 
 def test_both_versions() -> None:
@@ -37,9 +37,9 @@ def test_both_versions() -> None:
 
 def test_version_2() -> None:
     found = layout(V2, "cpuset cpu io memory pids\n")
-    assert found.missing(cgroups.NEEDED) == []
+    assert found.find_missing(cgroups.NEEDED) == []
     assert found.version("memory") == 2
-    assert found.missing(["hugetlb"]) == ["hugetlb"]
+    assert found.find_missing(["hugetlb"]) == ["hugetlb"]
 
 
 def test_group_of_a_process() -> None:

@@ -22,10 +22,10 @@ LIST = (
 def test_mounts_at_and_below_a_directory() -> None:
     found = mounts.parse(LIST)
     assert [mount.id for mount in mounts.tree(Path("/run/g/web1"), found)] == [55, 56, 58]
-    top = mounts.at(Path("/run/g/web1"), found)
+    top = mounts.find_mount(Path("/run/g/web1"), found)
     assert top is not None
     assert (top.id, top.kind, top.source) == (58, "tmpfs", "over")
-    assert mounts.at(Path("/run/g"), found) is None
+    assert mounts.find_mount(Path("/run/g"), found) is None
 
 
 def test_facts_of_a_mount() -> None:

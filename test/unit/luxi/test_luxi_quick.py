@@ -114,7 +114,7 @@ def test_a_client_that_reads_nothing_is_dropped(serve, dial, monkeypatch):
 
 def test_configuration_values_that_need_a_file_are_not_quick():
     service = object.__new__(Service)
-    assert service.quick("QueryConfigValues", {"fields": ["cluster_name", "master_node"]})
+    assert service.answer_quickly("QueryConfigValues", {"fields": ["cluster_name", "master_node"]})
     for fields in (
         ["drain_flag"],
         ["cluster_name", "watcher_pause"],
@@ -124,4 +124,4 @@ def test_configuration_values_that_need_a_file_are_not_quick():
         ["cluster_name"] * 1000,
         None,
     ):
-        assert service.quick("QueryConfigValues", {"fields": fields}) is None
+        assert service.answer_quickly("QueryConfigValues", {"fields": fields}) is None

@@ -91,7 +91,7 @@ def test_another_run_of_the_master_and_too_old_positions_are_told(master, client
     answer = client.wait_for_events("0123abcd-7", 0)
     assert answer["lost"]
     few = Events(master.core.queue, kept=10)
-    first = few.after(None, Filter())["last"]
+    first = few.read_after(None, Filter())["last"]
     for name in ("x", "y"):
         group = master.core.store.current.group("default")
         config = master.core.store.current
@@ -99,13 +99,13 @@ def test_another_run_of_the_master_and_too_old_positions_are_told(master, client
             more = base.replace(group, uuid=f"{name}{number}", name=f"{name}{number}")
             after = config.apply([("nodegroups", more.uuid, more)], [], None, mtime=1.0)
             few.config_changed(config, after)
-    late = few.after(first, Filter())
+    late = few.read_after(first, Filter())
     assert late["lost"]
     assert jsonio.loads(bytes(late["events"][0]))["object"] == "x2"
-    assert not few.after(late["last"], Filter())["lost"]
+    assert not few.read_after(late["last"], Filter())["lost"]
     for bad in ("", "x", "-", "a-b", 7):
         with pytest.raises(errors.RequestError):
-            few.after(bad, Filter())
+            few.read_after(bad, Filter())
 
 
 def test_a_long_job_tells_of_the_opcode_that_it_is_at(client):
@@ -138,7 +138,7 @@ def test_events_are_forgotten_by_their_bytes(master, monkeypatch):
         kept.config_changed(
             config, config.apply([("nodegroups", more.uuid, more)], [], None, mtime=1.0)
         )
-    found = kept.after(f"{kept.run}-0", Filter())
+    found = kept.read_after(f"{kept.run}-0", Filter())
     assert found["lost"]
     assert 10 < len(found["events"]) < 50
     assert sum(len(bytes(event)) for event in found["events"]) <= 5000

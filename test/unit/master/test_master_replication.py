@@ -28,7 +28,7 @@ class Rpc:
         self.asked, self.goes_on = threading.Event(), threading.Event()
         self.goes_on.set()
 
-    def one(self, _node: Node, method: Any, argument: Any) -> Any:
+    def call_one(self, _node: Node, method: Any, argument: Any) -> Any:
         if self.failure is not None:
             raise self.failure
         if method is NodeCalls.replica_differing:
@@ -58,7 +58,7 @@ def channel(rpc: Rpc) -> Iterator[Channel]:
 
 def write(channel: Channel, name: str) -> CopyRound:
     sent = CopyRound(("node2", "node3"), "the job")
-    sent.failed("node3", Failure("it is off"))
+    sent.note_failure("node3", Failure("it is off"))
     channel.put(lambda pending: pending.files.add({name: b"{}"}), 1, sent)
     return sent
 

@@ -65,7 +65,7 @@ def note(cluster: OneProcess, number: int, name: str, term: int, state: RightSta
     right = RunRight(
         uuid=InstanceUuid(name), name=name, epoch=(term, 1), state=state, peer="node3.example.com"
     )
-    cluster.one(node, NodeCalls.run_right_set, right, "fake")
+    cluster.call_one(node, NodeCalls.run_right_set, right, "fake")
 
 
 def test_a_node_that_was_away_is_asked_when_it_answers_and_then_no_more(

@@ -51,12 +51,12 @@ def test_a_change_answers_all_who_wait_for_it_once(waiting):
     waits = [job.wait(0) for _ in range(50)]
     for wait, _got, _done in waits:
         waiting.add(wait, 60)
-    waiting.changed(2)  # another job
-    waiting.changed(1)  # nothing new for them
+    waiting.note_change(2)  # another job
+    waiting.note_change(1)  # nothing new for them
     assert not any(got for _wait, got, _done in waits)
     job.version = 1
-    waiting.changed(1)
-    waiting.changed(1)
+    waiting.note_change(1)
+    waiting.note_change(1)
     assert all(got == [[1, False]] for _wait, got, _done in waits)
 
 
@@ -77,7 +77,7 @@ def test_who_left_gets_no_answer(waiting):
     waiting.add(wait, 60)
     waiting.drop(wait)
     job.version = 1
-    waiting.changed(1)
+    waiting.note_change(1)
     assert got == []
 
 
@@ -89,7 +89,7 @@ def test_an_error_is_handed_to_the_client(waiting):
 
     waiting.add(Wait(1, look, got.append, got.append), 60)
     assert isinstance(got[0], errors.JobLost)
-    waiting.changed(1)
+    waiting.note_change(1)
     assert len(got) == 1
 
 
@@ -113,7 +113,7 @@ def test_no_wake_up_is_lost_between_looking_and_waiting(waiting):
         thread.start()
     for _ in range(last):
         job.version += 1
-        waiting.changed(1)
+        waiting.note_change(1)
     for thread in threads:
         thread.join(30)
     assert ends == [last] * 6

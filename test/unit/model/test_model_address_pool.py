@@ -14,8 +14,8 @@ def network(subnet: str = "198.51.100.0/29", **more: str) -> Network:
 
 
 def test_maps_that_were_never_written_are_free():
-    assert address_pool.used_map(network()) == "0" * 8
-    assert address_pool.external(network(ext_reservations="11")) == "11000000"
+    assert address_pool.make_used_map(network()) == "0" * 8
+    assert address_pool.make_external_map(network(ext_reservations="11")) == "11000000"
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_maps_that_were_never_written_are_free():
 )
 def test_the_lowest_free_address(own, external, besides, expected):
     found = network(reservations=own, ext_reservations=external)
-    assert address_pool.first_free(found, besides) == expected
+    assert address_pool.find_first_free(found, besides) == expected
 
 
 def test_numbers_of_addresses_in_a_subnet_with_host_bits():

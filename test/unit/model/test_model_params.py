@@ -107,7 +107,7 @@ def test_the_old_spelling_of_memory() -> None:
 
 
 def test_asking_for_the_default_takes_a_value_out() -> None:
-    assert params.without_defaults({"a": "default", "b": 0, "c": None}) == {"b": 0, "c": None}
+    assert params.drop_defaults({"a": "default", "b": 0, "c": None}) == {"b": 0, "c": None}
 
 
 # the instance policy

@@ -16,7 +16,7 @@ from ganeti.htools import mond as htools_mond
 from ganeti.mond import disks, processor, registry
 from ganeti.mond.app import MonitorApp
 from ganeti.mond.cluster import ClusterFacts
-from ganeti.mond.collector import Code, Node, NothingMeasured, SamplingCollector, status, worst
+from ganeti.mond.collector import Code, Node, NothingMeasured, SamplingCollector, find_worst, status
 from ganeti.mond.sampler import Sampler
 from ganeti.net.http_server.server import HttpServer
 from ganeti.paths import Paths
@@ -241,8 +241,8 @@ def test_a_mirror_that_is_alone_is_bad() -> None:
 
 def test_the_worst_part_counts() -> None:
     parts = [status(Code.OK), status(Code.REPAIRING, "a"), status(Code.BAD, "b")]
-    assert worst(parts) == {"code": 4, "message": "a; b"}
-    assert worst([]) == {"code": 0, "message": ""}
+    assert find_worst(parts) == {"code": 4, "message": "a; b"}
+    assert find_worst([]) == {"code": 0, "message": ""}
 
 
 # requests ----------------------------------------------------------------------------------------
@@ -333,14 +333,14 @@ def test_measurements_are_taken_at_their_intervals(node: Node, clock: SetClock) 
     assert isinstance(cpu, processor.CpuAverageLoad)
     taken = []
     for _ in range(12):
-        wait = sampler.look()
+        wait = sampler.take_samples()
         assert 0 < wait <= 1.0
         taken.append(len(cpu._kept))
         clock.time += 1
     assert taken == [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3]
     (node.proc / "stat").unlink()
     clock.time += 5
-    sampler.look()  # is logged, and tried again
+    sampler.take_samples()  # is logged, and tried again
 
 
 def test_data_collector_interval_says_how_often_is_measured(node: Node, clock: SetClock) -> None:

@@ -292,19 +292,19 @@ def test_an_instance_lives_its_life_over_the_wire(
     rpc = NodeRpc(Identity(credential, shared.paths.ca_cert).client_context())
     try:
         with pytest.raises(errors.HypervisorError, match=f"node {NAME}: instance_start: "):
-            rpc.one(here, NodeCalls.instance_start, web, False, [])
-        rpc.one(here, NodeCalls.blockdev_create, item, 4, INSTANCE, True, "", False)
-        link = rpc.one(here, NodeCalls.blockdev_assemble, item, web, True, 0)[1]
+            rpc.call_one(here, NodeCalls.instance_start, web, False, [])
+        rpc.call_one(here, NodeCalls.blockdev_create, item, 4, INSTANCE, True, "", False)
+        link = rpc.call_one(here, NodeCalls.blockdev_assemble, item, web, True, 0)[1]
         assert Path(link).samefile(item.logical_id[1])
         web = again(web)
-        rpc.one(here, NodeCalls.instance_start, web, False, [["gnt:user", "", 1]])
-        assert rpc.one(here, NodeCalls.all_instances_info, ["fake"], {})[INSTANCE].vcpus == 2
-        rpc.one(here, NodeCalls.instance_reboot, web, "hard", 5, [])
-        rpc.one(here, NodeCalls.instance_shutdown, web, 5, [])
-        assert rpc.one(here, NodeCalls.instance_list, ["fake"], {}) == []
-        rpc.one(here, NodeCalls.blockdev_shutdown, item)
-        rpc.one(here, NodeCalls.blockdev_remove, item)
-        assert rpc.one(here, NodeCalls.blockdev_find, item) is None
+        rpc.call_one(here, NodeCalls.instance_start, web, False, [["gnt:user", "", 1]])
+        assert rpc.call_one(here, NodeCalls.all_instances_info, ["fake"], {})[INSTANCE].vcpus == 2
+        rpc.call_one(here, NodeCalls.instance_reboot, web, "hard", 5, [])
+        rpc.call_one(here, NodeCalls.instance_shutdown, web, 5, [])
+        assert rpc.call_one(here, NodeCalls.instance_list, ["fake"], {}) == []
+        rpc.call_one(here, NodeCalls.blockdev_shutdown, item)
+        rpc.call_one(here, NodeCalls.blockdev_remove, item)
+        assert rpc.call_one(here, NodeCalls.blockdev_find, item) is None
     finally:
         rpc.stop()
 
@@ -344,7 +344,9 @@ def test_after_lost_events_everything_is_read_anew(tmp_path: Path) -> None:
         def reload(self) -> None:
             trust.append("read")
 
-    changed = node_daemon._on_change(tls, Trust(where), (where.server_cert, where.ca_cert), where)
+    changed = node_daemon._make_change_handler(
+        tls, Trust(where), (where.server_cert, where.ca_cert), where
+    )
     before = tls.current()
     trust.clear()
     changed("unrelated")

@@ -95,7 +95,7 @@ def test_nonsense_never_reaches_a_script(node: LocalNode, wrong: dict[str, objec
 @pytest.mark.parametrize("words", [[], ["restart"], ["start", "stop"]])
 def test_the_shipped_script_refuses_other_words(words: list[str]) -> None:
     result = subprocess.run(
-        [str(master_ip.shipped_script()), *words],
+        [str(master_ip.find_shipped_script()), *words],
         capture_output=True,
         check=False,
         env={},

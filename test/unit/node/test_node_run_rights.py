@@ -10,7 +10,7 @@ from node_samples import EPOCHS, INSTANCE, again, instance, misbehave
 
 from ganeti import errors
 from ganeti.node.context import NodeContext
-from ganeti.node.run_rights import blocked, refusal
+from ganeti.node.run_rights import explain_block, refusal
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeInstance, RightState, RunRight
 
@@ -141,7 +141,7 @@ def test_whatever_comes_numbers_only_grow_and_blocked_means_blocked(
     known: RunRight | None = None
     for epoch, state, start in orders:
         wanted = RightState.HERE if start else state
-        if (start and blocked(known, "web1")) or refusal(known, "web1", epoch, wanted):
+        if (start and explain_block(known, "web1")) or refusal(known, "web1", epoch, wanted):
             continue
         assert epoch > (known.epoch if known else (0, 0))
         if start and known is not None:

@@ -17,7 +17,7 @@ from node_samples import INSTANCE, disk, instance
 from ganeti import errors
 from ganeti.model.names import LocalDisk
 from ganeti.node.context import NodeContext
-from ganeti.node.disk_states import combined
+from ganeti.node.disk_states import combine
 from ganeti.paths import Paths
 from ganeti.rpc.objects import BlockDevStatus, CopyStatus, NodeDisk
 
@@ -191,12 +191,12 @@ def test_the_stop_of_the_daemon_ends_long_writes(
 def test_a_disk_is_no_better_than_what_it_is_built_on() -> None:
     own = BlockDevStatus(dev_path="/dev/drbd0", sync_percent=80.0, estimated_time=5)
     below = BlockDevStatus(dev_path="/x", is_degraded=True, ldisk_status=LocalDisk.FAULTY)
-    found = combined(own, [BlockDevStatus(dev_path="/y"), below])
+    found = combine(own, [BlockDevStatus(dev_path="/y"), below])
     assert (found.dev_path, found.sync_percent, found.estimated_time) == ("/dev/drbd0", 80.0, 5)
     assert (found.is_degraded, found.ldisk_status) == (True, LocalDisk.FAULTY)
     slower = BlockDevStatus(dev_path="/z", sync_percent=20.0, estimated_time=50)
-    assert combined(own, [slower]).sync_percent == 20.0
-    assert combined(own, [slower]).estimated_time == 50
+    assert combine(own, [slower]).sync_percent == 20.0
+    assert combine(own, [slower]).estimated_time == 50
 
 
 def test_states_of_many_disks_do_not_hide_each_other(node: LocalNode, paths: Paths) -> None:

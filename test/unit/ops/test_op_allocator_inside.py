@@ -104,13 +104,13 @@ def test_a_program_of_that_name_takes_its_place(cluster: OneProcess) -> None:
 def test_a_program_is_told_of_places_that_were_chosen_a_moment_ago(cluster: OneProcess) -> None:
     first, places = begin(cluster, 101, create("web1"))
     [name] = [node.name for node in cluster.config.nodes.values() if node.uuid in places]
-    told = json.loads(ask.full(cluster._context(job(cluster, 102)), {}))
+    told = json.loads(ask.format_request(cluster._context(job(cluster, 102)), {}))
     assert {key: node["free_memory"] for key, node in told["nodes"].items()} == {
         f"node{n}.example.com": 1000 if f"node{n}.example.com" == name else 3000 for n in (1, 2, 3)
     }
     assert told["instances"]["web1.example.com"]["nodes"] == [name]
     first.close()
-    later = json.loads(ask.full(cluster._context(job(cluster, 103)), {}))
+    later = json.loads(ask.format_request(cluster._context(job(cluster, 103)), {}))
     assert later["nodes"][name]["free_memory"] == 3000
 
 

@@ -78,9 +78,9 @@ def test_parameters_are_checked_together_with_those_that_the_instance_has() -> N
 def test_a_node_that_takes_no_instances(facts: dict[str, bool], word: str) -> None:
     text = rf"node node2\.example\.com is {word} and cannot be used as target"
     with pytest.raises(errors.OpPrereqError, match=text) as caught:
-        checks.usable_node(node(2, **facts), "as target")
+        checks.check_usable(node(2, **facts), "as target")
     assert caught.value.args[1] == errors.ErrorCode.STATE
-    checks.usable_node(node(2), "as target")
+    checks.check_usable(node(2), "as target")
 
 
 def test_nodes_that_must_all_be_online() -> None:

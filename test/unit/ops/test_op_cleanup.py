@@ -46,7 +46,7 @@ def migrate(cluster: OneProcess, target: int) -> None:
 
 
 def open_records(cluster: OneProcess) -> list[str]:
-    answers = cluster.many(cluster.config.nodes.values(), NodeCalls.run_rights, [])
+    answers = cluster.call_many(cluster.config.nodes.values(), NodeCalls.run_rights, [])
     return [answer.node.name for answer in answers.values() if answer.value]
 
 

@@ -257,10 +257,10 @@ def test_violations_of_a_new_policy_are_found_once() -> None:
     change = {"ipolicy": {"minmax": [{"max": {"disk-size": 2000}}]}}
     decision = decide(of, **change)
     after = of.apply([], [], base.replace(of.cluster, **decision.values), mtime=3.0)
-    [text] = policy.new_violations(of, after)
+    [text] = policy.find_new_violations(of, after)
     assert "web1" in text
     assert "2048" in text
-    assert policy.new_violations(after, after) == []
+    assert policy.find_new_violations(after, after) == []
 
 
 def test_settings_without_effect_say_so() -> None:

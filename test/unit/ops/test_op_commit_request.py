@@ -41,7 +41,7 @@ def commit(**params: Any) -> OpInstanceCreate:
 
 
 def completed(reserved: Instance, of: Config | None = None, **params: Any) -> Instance:
-    return commit_request.completed(of or config(), reserved, commit(**params))
+    return commit_request.complete(of or config(), reserved, commit(**params))
 
 
 AGAIN: dict[str, Any] = {

@@ -22,8 +22,8 @@ def test_due(tmp_path: Path, left: int, authority: bool, nodes: tuple[str, ...])
     cluster = OneProcess(tmp_path / "cluster", count=2)
     try:
         cluster.clock.ahead = (certs.DEFAULT_DAYS - left) * DAY
-        assert crypto.due(cluster._context(None)) == crypto.Due(authority, nodes)
+        assert crypto.find_due(cluster._context(None)) == crypto.Due(authority, nodes)
         cluster.silent.add(cluster.node(2).uuid)
-        assert crypto.due(cluster._context(None)).nodes == nodes[:1]
+        assert crypto.find_due(cluster._context(None)).nodes == nodes[:1]
     finally:
         cluster.close()

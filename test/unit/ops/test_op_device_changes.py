@@ -119,9 +119,9 @@ def test_the_steps_tell_what_happens_to_each_device():
     ]
     assert [s.params for s in steps] == [change.params for change in wire]
     assert [s.device for s in steps] == [made, changed, ABC[0], ABC[1], ABC[1]]
-    assert steps[1].new == changed
+    assert steps[1].new_device == changed
     with pytest.raises(errors.ProgrammerError, match="no device is left after 'remove'"):
-        _ = steps[2].new
+        _ = steps[2].new_device
 
 
 def test_a_device_is_attached_once():

@@ -24,27 +24,27 @@ def changed(of: Config, uuid: str, **facts: bool) -> Config:
 
 def test_the_instance_has_this_one_disk_and_lives_on_its_first_node() -> None:
     of = config(node(2), node(3))
-    bearer = disk_bearer.of(of, disk("node-3", "node-2"))
+    bearer = disk_bearer.make_bearer(of, disk("node-3", "node-2"))
     assert (bearer.name, bearer.uuid, bearer.disks) == ("d1", "d1", ("d1",))
     assert bearer.primary_node == "node-3"
     assert str(bearer.hypervisor) == "fake"
 
 
 def test_nodes_of_a_disk_that_left_the_cluster_are_left_out() -> None:
-    seats = disk_bearer.seats(config(node(2)), disk("node-9", "node-2"))
+    seats = disk_bearer.list_nodes(config(node(2)), disk("node-9", "node-2"))
     assert [found.uuid for found in seats] == ["node-2"]
 
 
 def test_what_every_node_reaches_is_worked_on_by_the_master_if_it_can() -> None:
     of = config(node(2), node(3))
     shared = disk(kind=DiskTemplate.SHAREDFILE)
-    assert disk_bearer.seats(of, shared) == [of.master]
+    assert disk_bearer.list_nodes(of, shared) == [of.master]
     of = changed(of, of.cluster.master_node, vm_capable=False)
     of = changed(of, "node-2", offline=True)
-    assert [found.uuid for found in disk_bearer.seats(of, shared)] == ["node-3"]
+    assert [found.uuid for found in disk_bearer.list_nodes(of, shared)] == ["node-3"]
     of = changed(of, "node-3", offline=True)
     with pytest.raises(errors.OpPrereqError, match="a disk of template sharedfile") as caught:
-        disk_bearer.of(of, shared)
+        disk_bearer.make_bearer(of, shared)
     assert caught.value.args[1] == errors.ErrorCode.STATE
 
 

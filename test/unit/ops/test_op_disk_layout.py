@@ -154,7 +154,7 @@ def test_a_cluster_without_a_directory_for_the_template() -> None:
 
 def test_files_in_a_directory_that_exists() -> None:
     before = Layout("web1", DiskTemplate.FILE, ("node-2",), "loop", "/srv/files")
-    after = disk_layout.in_directory(before, "/srv/files/old/web0")
+    after = disk_layout.move_into_directory(before, "/srv/files/old/web0")
     assert (after.instance, after.file_dir) == ("web0", "/srv/files/old")
     assert (after.nodes, after.kind) == (before.nodes, before.kind)
 
@@ -309,7 +309,7 @@ def test_a_mirrored_disk_on_another_node_keeps_what_the_other_side_knows() -> No
     *_rest, secret = disk.logical_id
     disk = base.replace(disk, logical_id=("node-2", "node-3", 11000, 5, 6, secret))
     there = context(put(ctx.config, "disks", disk))
-    moved = disk_layout.on_nodes(there, disk, ["node-4", "node-2", "node-3"])
+    moved = disk_layout.put_on_nodes(there, disk, ["node-4", "node-2", "node-3"])
     assert moved.logical_id == ("node-4", "node-2", 11000, 0, 5, secret)
     assert moved.nodes == ("node-4", "node-2")
     assert {child.nodes for child in moved.children} == {("node-4", "node-2")}
@@ -319,15 +319,15 @@ def test_a_mirrored_disk_on_another_node_keeps_what_the_other_side_knows() -> No
 def test_other_disks_on_another_node() -> None:
     ctx = context(cluster())
     volume = one("plain")
-    moved = disk_layout.on_nodes(ctx, volume, ["node-3", "node-4"])
+    moved = disk_layout.put_on_nodes(ctx, volume, ["node-3", "node-4"])
     assert moved == base.replace(volume, nodes=("node-3",))
     shared = one("sharedfile")
-    assert disk_layout.on_nodes(ctx, shared, ["node-3"]) is shared
+    assert disk_layout.put_on_nodes(ctx, shared, ["node-3"]) is shared
 
 
 def test_fresh_volumes_have_new_names_in_the_same_groups() -> None:
     disk = base.replace(one("drbd", *TWO, metavg="meta"), iv_name="disk/4")
-    data, meta = disk_layout.fresh_volumes(disk)
+    data, meta = disk_layout.make_volumes(disk)
     assert (data.logical_id[0], meta.logical_id[0]) == ("xenvg", "meta")
     name = data.logical_id[1].removesuffix(".disk4_data")
     assert meta.logical_id[1] == f"{name}.disk4_meta"

@@ -42,7 +42,7 @@ def test_only_what_differs_is_a_change() -> None:
             "diskparams": {"plain": {"stripes": "4"}},
         },
     )
-    assert group_settings.given(op)
+    assert group_settings.has_parameters(op)
     assert group_settings.values(config(), group, op) == {"diskparams": {"plain": {"stripes": 4}}}
 
 
@@ -73,7 +73,7 @@ def test_each_parameter_becomes_a_field_of_the_group(
     params: dict[str, object], field: str, value: object
 ) -> None:
     op = change(**params)
-    assert group_settings.given(op)
+    assert group_settings.has_parameters(op)
     group = NodeGroup(uuid="g", name="g")
     assert group_settings.values(config(), group, op) == {field: value}
     same = base.replace(group, **{field: value})
@@ -81,7 +81,7 @@ def test_each_parameter_becomes_a_field_of_the_group(
 
 
 def test_a_change_that_names_nothing() -> None:
-    assert not group_settings.given(change())
+    assert not group_settings.has_parameters(change())
     assert group_settings.values(config(), NodeGroup(uuid="g", name="g"), change()) == {}
 
 

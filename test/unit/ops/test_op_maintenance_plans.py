@@ -28,14 +28,16 @@ def moved(of: Config, where: str) -> Config:
 
 def test_a_drained_node_is_one_in_the_copy_only() -> None:
     of = cluster()
-    made = maintenance.with_drained(of, [of.node("node2")], 9.0, drained=True)
+    made = maintenance.set_drained(of, [of.node("node2")], 9.0, drained=True)
     assert made.node("node2").drained
     assert not of.node("node2").drained
 
 
 def test_who_leaves_is_remembered_with_the_way() -> None:
     of = cluster(drained=True)
-    record = maintenance.begun(of, of.node("node2"), [away(), away(before=4, instance="other")])
+    record = maintenance.make_record(
+        of, of.node("node2"), [away(), away(before=4, instance="other")]
+    )
     web1 = {"home": ["node-2"], "away": ["node-3"]}
     assert record == {"drained": True, "instances": {"inst-web1": web1}}
 
@@ -43,7 +45,7 @@ def test_who_leaves_is_remembered_with_the_way() -> None:
 def test_a_second_start_keeps_the_first_home() -> None:
     before = {"drained": False, "instances": {"inst-web1": {"home": ["node-4"], "away": ["gone"]}}}
     of = cluster(maintenance=before, drained=True)
-    record = maintenance.begun(of, of.node("node2"), [away()])
+    record = maintenance.make_record(of, of.node("node2"), [away()])
     web1 = {"home": ["node-4"], "away": ["node-3"]}
     assert record == {"drained": False, "instances": {"inst-web1": web1}}
     assert before["instances"] == {"inst-web1": {"home": ["node-4"], "away": ["gone"]}}

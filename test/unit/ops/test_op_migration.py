@@ -17,22 +17,22 @@ def status(sent: int | None) -> MigrationStatus:
 
 def test_progress_is_told_every_ten_seconds() -> None:
     progress = Progress(0.0)
-    assert progress.next(status(100), 5.0) is None
-    assert progress.next(status(250), 10.0) == "* memory transfer progress: 25.00 %"
-    assert progress.next(status(300), 15.0) is None
+    assert progress.make_line(status(100), 5.0) is None
+    assert progress.make_line(status(250), 10.0) == "* memory transfer progress: 25.00 %"
+    assert progress.make_line(status(300), 15.0) is None
 
 
 def test_silence_is_told_and_then_ends_it() -> None:
     progress = Progress(0.0)
-    progress.next(status(100), 1.0)
-    assert progress.next(status(100), 13.0) == "* nothing was sent for 12 s"
+    progress.make_line(status(100), 1.0)
+    assert progress.make_line(status(100), 13.0) == "* nothing was sent for 12 s"
     with pytest.raises(errors.OpExecError, match="nothing was sent"):
-        progress.next(status(100), 2.0 + STALLED_AFTER)
+        progress.make_line(status(100), 2.0 + STALLED_AFTER)
 
 
 def test_a_hypervisor_without_figures_is_not_silent() -> None:
     progress = Progress(0.0)
-    told = [progress.next(status(None), 100.0 * number) for number in range(1, 20)]
+    told = [progress.make_line(status(None), 100.0 * number) for number in range(1, 20)]
     assert set(told) == {"* memory transfer is going on"}
 
 

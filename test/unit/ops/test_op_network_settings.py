@@ -26,18 +26,18 @@ def op(op_id: str, **params: Any) -> OpCode:
 def added(**params: Any) -> network_settings.Network:
     found = op("OP_NETWORK_ADD", **{"network": "198.51.100.0/28", **params})
     assert isinstance(found, OpNetworkAdd)
-    return network_settings.new(CONFIG, found, "net-1")
+    return network_settings.make_network(CONFIG, found, "net-1")
 
 
 def modified(network: network_settings.Network, **params: Any) -> network_settings.Network:
     found = op("OP_NETWORK_SET_PARAMS", **params)
     assert isinstance(found, OpNetworkSetParams)
-    return network_settings.changed(network, found)
+    return network_settings.change_network(network, found)
 
 
 def reserved(network: network_settings.Network) -> list[int]:
     """Last bytes of the addresses that no instance gets."""
-    return [n for n, bit in enumerate(address_pool.external(network)) if bit == "1"]
+    return [n for n, bit in enumerate(address_pool.make_external_map(network)) if bit == "1"]
 
 
 def test_a_new_network_keeps_what_no_instance_may_have():

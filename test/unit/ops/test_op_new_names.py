@@ -39,7 +39,7 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_the_full_name_is_taken(name: str, full: str) -> None:
-    assert host_names.new_name(name, name_check=True, ip_check=False) == full
+    assert host_names.choose_name(name, name_check=True, ip_check=False) == full
 
 
 @pytest.mark.usefixtures("hosts")
@@ -54,15 +54,15 @@ def test_the_full_name_is_taken(name: str, full: str) -> None:
 )
 def test_names_that_are_refused(name: str, name_check: bool, ip_check: bool, text: str) -> None:
     with pytest.raises(errors.OpPrereqError, match=text):
-        host_names.new_name(name, name_check=name_check, ip_check=ip_check)
+        host_names.choose_name(name, name_check=name_check, ip_check=ip_check)
 
 
 @pytest.mark.usefixtures("hosts")
 def test_what_is_not_asked_for_is_not_checked() -> None:
-    assert host_names.new_name("alias.example.com", name_check=False, ip_check=False) == (
+    assert host_names.choose_name("alias.example.com", name_check=False, ip_check=False) == (
         "alias.example.com"
     )
-    assert host_names.new_name("web", name_check=False, ip_check=False) == "web"
+    assert host_names.choose_name("web", name_check=False, ip_check=False) == "web"
 
 
 @pytest.mark.usefixtures("hosts")

@@ -46,12 +46,12 @@ def group_of(ctx: Context) -> Any:
 def new(ctx: Context | None = None, *, check_conflicts: bool = True, **given: Any) -> Nic:
     ctx = ctx or context(cluster())
     item = NicParams(**given)
-    return nics.new(ctx, 3, item, group_of(ctx), check_conflicts=check_conflicts)
+    return nics.make_nic(ctx, 3, item, group_of(ctx), check_conflicts=check_conflicts)
 
 
 def changed(nic: Nic, ctx: Context | None = None, **given: Any) -> Nic:
     ctx = ctx or context(cluster())
-    return nics.changed(ctx, 3, nic, NicParams(**given), group_of(ctx))
+    return nics.change_nic(ctx, 3, nic, NicParams(**given), group_of(ctx))
 
 
 def refused(text: str, code: errors.ErrorCode = errors.ErrorCode.INVAL) -> Any:

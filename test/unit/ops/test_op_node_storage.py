@@ -21,16 +21,16 @@ def test_unknown_fields_are_named_with_those_that_exist() -> None:
 
 def test_all_nodes_that_run_instances_are_asked_in_natural_order() -> None:
     ctx = context(config(node(10), node(2), node(3, offline=True), node(4, vm_capable=False)))
-    names = [item.name.partition(".")[0] for item in node_storage.asked_nodes(ctx, [])]
+    names = [item.name.partition(".")[0] for item in node_storage.choose_nodes(ctx, [])]
     assert names == ["node1", "node2", "node10"]
 
 
 def test_named_nodes_are_asked_once_and_whatever_they_run() -> None:
     ctx = context(config(node(2), node(3, offline=True), node(4, vm_capable=False)))
-    found = node_storage.asked_nodes(ctx, ["node4", "node2", "node3", "node2.example.com"])
+    found = node_storage.choose_nodes(ctx, ["node4", "node2", "node3", "node2.example.com"])
     assert [item.uuid for item in found] == ["node-2", "node-4"]
     with pytest.raises(errors.OpPrereqError, match="node9"):
-        node_storage.asked_nodes(ctx, ["node9"])
+        node_storage.choose_nodes(ctx, ["node9"])
 
 
 def test_storage_of_an_offline_node_cannot_be_changed() -> None:

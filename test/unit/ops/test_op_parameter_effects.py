@@ -56,7 +56,7 @@ def guest(cluster: OneProcess, name: str = WEB) -> Any:
     """What the hypervisor of its node says of a guest."""
     [instance] = [item for item in cluster.config.instances.values() if item.name == name]
     node = cluster.config.nodes[instance.primary_node]
-    return cluster.one(node, NodeCalls.instance_info, name, "fake", {})
+    return cluster.call_one(node, NodeCalls.instance_info, name, "fake", {})
 
 
 def hook(cluster: OneProcess, path: str, variable: str) -> Path:

@@ -69,7 +69,7 @@ def test_the_weakest_disk_decides(templates: tuple[DiskTemplate, ...], where: Re
 
 
 def names(of: Config) -> list[str]:
-    return [found.name.partition(".")[0] for found in placement.others(of, web(of))]
+    return [found.name.partition(".")[0] for found in placement.list_other_nodes(of, web(of))]
 
 
 def test_shared_disks_can_be_used_on_all_other_nodes_that_run_instances() -> None:
@@ -149,7 +149,7 @@ def test_local_disks_are_named_with_what_can_be_done(
 def groups(of: Config, *own: str, names: list[str] | None = None) -> list[str]:
     """Names of the groups that ``web``, which is in the groups ``own``, may go to."""
     uuids = [of.group(name).uuid for name in own]
-    found = placement.other_groups(of, "instance web is", uuids, names)
+    found = placement.choose_other_groups(of, "instance web is", uuids, names)
     return [of.groups[uuid].name for uuid in found]
 
 

@@ -34,15 +34,15 @@ def test_the_first_enabled_template_unless_another_one_is_named() -> None:
 
 
 def test_a_size_has_what_was_given_and_the_overhead_of_the_template() -> None:
-    nothing = supposed.wanted(OpClusterCapacity(), "plain")
+    nothing = supposed.make_wanted(OpClusterCapacity(), "plain")
     assert nothing == Wanted("plain", None, None, None, 0)
     given = OpClusterCapacity(memory=512, disk=2048, vcpus=3)  # type: ignore[arg-type]
-    assert supposed.wanted(given, "drbd") == Wanted("drbd", 512, 2048, 3, 128)
+    assert supposed.make_wanted(given, "drbd") == Wanted("drbd", 512, 2048, 3, 128)
 
 
 def test_an_answer_names_what_was_supposed_and_what_nobody_knows() -> None:
     made = Supposed(CLUSTER, notes=("web1 would go to node2",), lost=("web2",))
-    assert supposed.about(["remove node1"], made, ["node3"]) == {
+    assert supposed.describe_assumptions(["remove node1"], made, ["node3"]) == {
         "what_if": ["remove node1"],
         "notes": ["web1 would go to node2"],
         "lost": ["web2"],

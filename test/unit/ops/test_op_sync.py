@@ -82,7 +82,7 @@ def watch(monkeypatch):
                 raise found
             return sync.judge(["disk/0"], [found])
 
-        monkeypatch.setattr(sync, "look", look)
+        monkeypatch.setattr(sync, "query_state", look)
         disk = SimpleNamespace(iv_name="disk/0", size=1000)
         watch = sync._Watch(
             ctx,

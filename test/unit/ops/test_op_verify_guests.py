@@ -116,7 +116,7 @@ def test_an_instance_that_runs_elsewhere(found: Findings, here: list[str], text:
 
 
 def test_guests_of_no_instance(found: Findings) -> None:
-    guests.unknown(found.report, one(), {"node-2": ["web1"], "node-3": ["z", "web1", "a"]})
+    guests.check_unknown(found.report, one(), {"node-2": ["web1"], "node-3": ["z", "web1", "a"]})
     assert found.lines == [
         f"ERROR:ENODEORPHANINSTANCE:node:node3.example.com:instance {name} runs here but is not in"
         " the configuration"

@@ -33,7 +33,7 @@ TIGHT = cluster(5, [("a", "b")] * 3 + [("c", "d")] * 3)
 
 
 def layout_of(made: Cluster) -> Layout:
-    return Layout.first(Board(made, made.groups[0]))
+    return Layout.from_board(Board(made, made.groups[0]))
 
 
 def plan(made: Cluster, budget: Budget | None = None) -> agenda.Agenda:
@@ -43,7 +43,7 @@ def plan(made: Cluster, budget: Budget | None = None) -> agenda.Agenda:
 def carried_out(layout: Layout, entries: tuple[agenda.Entry, ...]) -> Layout:
     for entry in entries:
         primary, secondary = (layout.board.node_index[name] for name in entry.after)
-        layout = layout.moved(layout.board.instance_index[entry.instance], primary, secondary)
+        layout = layout.move(layout.board.instance_index[entry.instance], primary, secondary)
     return layout
 
 
@@ -108,16 +108,16 @@ def test_a_reservation_copies_nothing() -> None:
 def test_each_move_of_a_plan_still_suits_when_its_turn_comes() -> None:
     layout = layout_of(TIGHT)
     for entry in plan(TIGHT).entries:
-        assert recheck.why_not(layout, entry.instance, entry.after, must_gain=True) == ""
+        assert recheck.explain_refusal(layout, entry.instance, entry.after, must_gain=True) == ""
         layout = carried_out(layout, (entry,))
 
 
 def test_a_move_back_makes_the_balance_worse() -> None:
     [entry, *_] = plan(TIGHT).entries
     after = carried_out(layout_of(TIGHT), (entry,))
-    why = recheck.why_not(after, entry.instance, entry.before, must_gain=True)
+    why = recheck.explain_refusal(after, entry.instance, entry.before, must_gain=True)
     assert why == "it would make the balance worse now"
-    assert recheck.why_not(after, entry.instance, entry.before) == ""
+    assert recheck.explain_refusal(after, entry.instance, entry.before) == ""
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_a_move_back_makes_the_balance_worse() -> None:
 def test_a_goal_that_changed_is_refused(changes: dict[str, object], said: str) -> None:
     last = dataclasses.replace(TIGHT.nodes[4], **changes)  # type: ignore[arg-type]
     made = dataclasses.replace(TIGHT, nodes=(*TIGHT.nodes[:4], last))
-    assert said in recheck.why_not(layout_of(made), "i0", ("e", "b"))
+    assert said in recheck.explain_refusal(layout_of(made), "i0", ("e", "b"))
 
 
 def test_what_is_gone_is_refused() -> None:
     layout = layout_of(TIGHT)
-    assert recheck.why_not(layout, "i9", ("a", "b")) == "it has no node in this group"
-    assert "z cannot be used" in recheck.why_not(layout, "i0", ("z", "b"))
+    assert recheck.explain_refusal(layout, "i9", ("a", "b")) == "it has no node in this group"
+    assert "z cannot be used" in recheck.explain_refusal(layout, "i0", ("z", "b"))
 
 
 def test_capacity_is_reached_exactly() -> None:

@@ -29,7 +29,7 @@ def test_no_size_shrinks_by_steps_that_change_nothing(
 
     monkeypatch.setattr(Filler, "failures_of", count)
     facts = cluster(1, nodes=nodes, instances=0, memory=4096)
-    layout = Layout.first(Board(facts, facts.groups[0]))
+    layout = Layout.from_board(Board(facts, facts.groups[0]))
     largest = capacity.model_instance(Spec(8192, 2, 20480, 1, 1, 1), "ext")
     filled = capacity.fill_tiered(layout, largest, Spec(64, 1, 128, 1, 1, 1), Rules())
     assert sum(count for _item, count in filled.sizes) == nodes - 1

@@ -11,7 +11,7 @@ from ganeti.placement.board import Board
 from ganeti.placement.choose import Chooser, Wish, choose, choose_all
 from ganeti.placement.facts import Cluster, Group, Instance, Node, Policy, Spec
 from ganeti.placement.layout import Layout
-from ganeti.placement.secondary import new_secondary
+from ganeti.placement.secondary import choose_secondary
 
 POLICY = Policy(
     standard=Spec(1024, 1, 1024, 1, 1, 1),
@@ -52,7 +52,7 @@ def test_a_single_node_needs_nobody_to_replace_it() -> None:
 def test_nothing_goes_where_the_loss_of_a_node_could_not_be_made_good() -> None:
     found = choose(cluster(node("a"), node("b", 4096, 3072)), Wish(item("new", 4000)))
     assert found.nodes == ()
-    assert "then nothing could replace a (N+1)" in found.why
+    assert "then nothing could replace a (N+1)" in found.reason
     allowed = choose(
         cluster(node("a"), node("b", 4096, 3072)), Wish(item("new", 4000)), survive=False
     )
@@ -78,7 +78,7 @@ def test_missing_amounts_are_told_by_node_and_dimension() -> None:
         },
         {"node": "b", "reason": gone, "missing": {}, "text": f"b {gone}"},
     ]
-    assert needs in found.why
+    assert needs in found.reason
 
 
 def test_every_place_is_told_with_what_the_other_nodes_are_short_of() -> None:
@@ -101,7 +101,7 @@ def test_why_there_is_no_new_secondary_node_and_what_would_help() -> None:
     web = item("web", 1000, "a", secondary="b", template="drbd", disk=1000)
     kept = item("batch-7", 100, "c", template="plain", disk=99_500, forthcoming=True)
     nodes = (node("a"), node("b"), node("c"), node("d", offline=True), node("e", free=900))
-    name, why = new_secondary(cluster(*nodes, instances=(web, kept)), web, frozenset({"b"}))
+    name, why = choose_secondary(cluster(*nodes, instances=(web, kept)), web, frozenset({"b"}))
     assert (name, why is None) == ("", False)
     assert why is not None
     [group] = why.data()["groups"]
@@ -114,13 +114,13 @@ def test_why_there_is_no_new_secondary_node_and_what_would_help() -> None:
     }
     assert "it would fit if you release the reservation batch-7" in why.text
     free = cluster(*nodes, instances=(web,))
-    assert new_secondary(free, web, frozenset({"b"})) == ("c", None)
+    assert choose_secondary(free, web, frozenset({"b"})) == ("c", None)
 
 
 def test_a_reservation_in_the_way_is_named() -> None:
     kept = item("batch-7", 6000, "a", forthcoming=True)
     found = choose(cluster(node("a"), instances=(kept,)), Wish(item("new", 2000)))
-    assert "it would fit if you release the reservation batch-7" in found.why
+    assert "it would fit if you release the reservation batch-7" in found.reason
     freed = choose(cluster(node("a")), Wish(item("new", 2000)))
     assert freed.nodes == ("a",)
 
@@ -133,7 +133,7 @@ def test_a_move_that_makes_room_is_named_and_does() -> None:
     full = item("big", 6000, vcpus=4)
     made = cluster(*nodes, third, instances=(web, other))
     found = choose(made, Wish(full), survive=False)
-    assert "move web3 to c first" in found.why
+    assert "move web3 to c first" in found.reason
     moved = dataclasses.replace(
         made,
         nodes=(node("a"), nodes[1], node("c", 6144, 1120, cpus=1)),
@@ -145,7 +145,7 @@ def test_a_move_that_makes_room_is_named_and_does() -> None:
 def test_a_size_that_fits_is_named_and_fits() -> None:
     made = cluster(node("a"))
     found = choose(made, Wish(item("new", 8000)))
-    assert "it would fit if you reduce its memory to 7104 MiB" in found.why
+    assert "it would fit if you reduce its memory to 7104 MiB" in found.reason
     assert choose(made, Wish(item("new", 7104))).nodes == ("a",)
     assert choose(made, Wish(item("new", 7168))).nodes == ()
 
@@ -153,12 +153,12 @@ def test_a_size_that_fits_is_named_and_fits() -> None:
 def test_a_restriction_in_the_way_is_named() -> None:
     made = cluster(node("a", free=100), node("b"))
     found = choose(made, Wish(item("new"), only=frozenset({"a"})), survive=False)
-    assert "allow node b, which the request excludes" in found.why
+    assert "allow node b, which the request excludes" in found.reason
     far = dataclasses.replace(node("c"), group="g2")
     two = dataclasses.replace(
         cluster(node("a", free=100), far), groups=(Group("one", "g1"), Group("two", "g2"))
     )
-    assert "place it in group two" in choose(two, Wish(item("new"), group="one")).why
+    assert "place it in group two" in choose(two, Wish(item("new"), group="one")).reason
 
 
 @pytest.mark.parametrize(
@@ -174,11 +174,13 @@ def test_a_restriction_in_the_way_is_named() -> None:
     ],
 )
 def test_clusters_without_room_for_anything(made: Cluster, said: str) -> None:
-    assert said in choose(made, Wish(item("new"))).why
+    assert said in choose(made, Wish(item("new"))).reason
 
 
 def test_a_group_that_does_not_exist_is_named() -> None:
-    assert "there is no such group" in choose(cluster(node("a")), Wish(item("new"), "nosuch")).why
+    assert (
+        "there is no such group" in choose(cluster(node("a")), Wish(item("new"), "nosuch")).reason
+    )
 
 
 def test_instances_without_memory_or_node_skew_nothing() -> None:
@@ -200,7 +202,7 @@ def test_each_of_many_counts_for_the_next() -> None:
     places = [choice.nodes for choice in found]
     assert sorted(places) == [(), ("a",), ("a",), ("b",), ("b",)]
     [refused] = [choice for choice in found if not choice.nodes]
-    assert "needs another 1833 MiB of memory" in refused.why
+    assert "needs another 1833 MiB of memory" in refused.reason
 
 
 def test_the_order_of_a_request_does_not_decide_who_fits() -> None:
@@ -232,5 +234,5 @@ def test_who_leaves_a_lost_node_finds_places_the_largest_first() -> None:
         here = (item("large", 4950, "a"), item(name, 1000, "a"))
         rest = (item("b1", 3192, "b"), item("c1", 3292, "c"))
         made = cluster(*nodes, instances=here + rest)
-        layout = Layout.first(Board(made, made.groups[0]))
+        layout = Layout.from_board(Board(made, made.groups[0]))
         assert survival.survives(layout, layout.board.node_index["a"]), name

@@ -34,7 +34,7 @@ def drained(cluster: Cluster) -> Cluster:
 
 
 def after(cluster: Cluster, trip: homeward.Trip) -> Cluster:
-    return what_if.placed(cluster, {entry.instance: entry.after for entry in trip.entries})
+    return what_if.place_instances(cluster, {entry.instance: entry.after for entry in trip.entries})
 
 
 def test_guests_leave_and_mirrors_stay() -> None:
@@ -58,7 +58,7 @@ def test_all_come_back_to_where_they_were() -> None:
     for disks_too in (False, True):
         gone = homeward.leave(drained(HOME), DRAINED, disks_too=disks_too)
         away = after(HOME, gone)
-        back = homeward.back(away, HOMES, DRAINED)
+        back = homeward.plan_return(away, HOMES, DRAINED)
         assert back.stay == ()
         assert {entry.instance for entry in back.entries} == {e.instance for e in gone.entries}
         assert after(away, back) == HOME
@@ -67,7 +67,7 @@ def test_all_come_back_to_where_they_were() -> None:
 def test_who_does_not_fit_any_more_stays_with_a_reason() -> None:
     away = after(HOME, homeward.leave(drained(HOME), DRAINED, disks_too=False))
     full = (dataclasses.replace(away.nodes[0], free_memory=1500), *away.nodes[1:])
-    back = homeward.back(dataclasses.replace(away, nodes=full), HOMES, DRAINED)
+    back = homeward.plan_return(dataclasses.replace(away, nodes=full), HOMES, DRAINED)
     assert len(back.entries) == 1
     [(_name, why)] = back.stay
     assert "a needs another" in why
@@ -80,7 +80,7 @@ def test_a_move_that_makes_room_for_another_goes_first() -> None:
         item("y", "b", template="ext", memory=1500),
     )
     swapped = Cluster(HOME.groups, tight, items, policy=BUILTIN_POLICY)
-    back = homeward.back(swapped, {"x": ["b"], "y": ["c"]}, frozenset())
+    back = homeward.plan_return(swapped, {"x": ["b"], "y": ["c"]}, frozenset())
     assert [entry.instance for entry in back.entries] == ["y", "x"]
 
 

@@ -9,7 +9,7 @@ import placement_rules
 import pytest
 from clusters import cluster
 
-from ganeti.placement.balance import best
+from ganeti.placement.balance import find_best
 from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Instance
 from ganeti.placement.layout import Layout
@@ -33,7 +33,7 @@ LIMITS = [
 
 
 def layout(made: Cluster) -> Layout:
-    return Layout.first(Board(made, made.groups[0]))
+    return Layout.from_board(Board(made, made.groups[0]))
 
 
 def judged(of: Layout, limits: Limits) -> dict[tuple[Kind, int, int], float]:
@@ -57,7 +57,7 @@ def test_moves_are_allowed_and_foretold_as_the_rules_say(part: int) -> None:
             found = judged(of, limits)
             assert set(found) == set(placement_rules.moves(of, limits)), (seed, limits)
             for (kind, number, target), foretold in found.items():
-                exact = score(of.moved(number, *places_after(of, kind, number, target)))
+                exact = score(of.move(number, *places_after(of, kind, number, target)))
                 assert foretold == pytest.approx(exact, abs=1e-6), (seed, limits, kind)
                 kinds.add(kind)
     assert kinds == set(Kind)
@@ -82,16 +82,16 @@ def test_the_best_move_has_the_best_score_of_all() -> None:
     moved = 0
     for seed in range(16):
         of = layout(placement_rules.rich(seed))
-        found = best(of, Limits())
+        found = find_best(of, Limits())
         scores = [
-            score(of.moved(number, *places_after(of, kind, number, target)))
+            score(of.move(number, *places_after(of, kind, number, target)))
             for kind, number, target in placement_rules.moves(of, Limits())
         ]
         if found is None:
             assert scores == []
             continue
         moved += 1
-        after = of.moved(found.instance, found.primary, found.secondary)
+        after = of.move(found.instance, found.primary, found.secondary)
         assert found.score == pytest.approx(min(scores), abs=1e-9)
         assert found.score == score(after)
         assert (found.primary, found.secondary) == places_after(
@@ -121,7 +121,7 @@ def alike(*numbers: int) -> Cluster:
 
 def test_of_equal_moves_that_of_the_first_instance_by_name_is_chosen() -> None:
     of = layout(alike(10, 9, 30))
-    found = best(of, Limits())
+    found = find_best(of, Limits())
     assert found is not None
     assert of.board.instances[found.instance].name == "inst9"
     assert of.board.nodes[found.target].name == "node3"
@@ -131,23 +131,23 @@ def test_of_equal_targets_the_first_by_name_is_chosen() -> None:
     made = alike(1, 2)
     more = tuple(dataclasses.replace(made.nodes[2], name=f"node{number}") for number in (20, 10))
     of = layout(dataclasses.replace(made, nodes=(*more, *made.nodes)))
-    found = best(of, Limits())
+    found = find_best(of, Limits())
     assert found is not None
     assert (of.board.instances[found.instance].name, found.target) == ("inst1", 2)
 
 
 def test_where_nothing_may_move_there_is_no_best_move() -> None:
     of = layout(alike(1, 2))
-    assert best(of, Limits(frozen=frozenset({"inst1", "inst2"}))) is None
-    assert best(of, Limits(disk_moves=False, instance_moves=False)) is None
+    assert find_best(of, Limits(frozen=frozenset({"inst1", "inst2"}))) is None
+    assert find_best(of, Limits(disk_moves=False, instance_moves=False)) is None
     full = dataclasses.replace(
         alike(1),
         nodes=tuple(dataclasses.replace(node, disk=1, free_disk=0) for node in alike().nodes),
     )
-    only = best(layout(full), Limits())
+    only = find_best(layout(full), Limits())
     assert only is not None
     assert only.kind is Kind.FAILOVER
-    assert best(layout(full), Limits(instance_moves=False)) is None
+    assert find_best(layout(full), Limits(instance_moves=False)) is None
 
 
 def test_a_judge_knows_the_score_before_the_move() -> None:

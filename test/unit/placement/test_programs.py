@@ -100,15 +100,15 @@ def test_a_refusal_names_what_each_node_lacks() -> None:
     item = Instance("big", 8192, 200_000_000, 1, "running", True, "", "", "drbd", disks=(204800,))
     choice = choose(made, Wish(item))
     assert choice.nodes == ()
-    assert all(f"node{i} needs another" in choice.why for i in (1, 2, 3))
-    assert "MiB of disk" in choice.why
+    assert all(f"node{i} needs another" in choice.reason for i in (1, 2, 3))
+    assert "MiB of disk" in choice.reason
 
 
 def test_a_size_outside_the_policy_is_refused() -> None:
     item = Instance("big", 99999, 10240, 1, "running", True, "", "", "drbd", disks=(10240,))
     choice = choose(cluster(1, 3, 10), Wish(item))
     most = POLICY.bounds[0][1].memory
-    assert choice.why == f"group group1: memory 99999 is not between 128 and {most}"
+    assert choice.reason == f"group group1: memory 99999 is not between 128 and {most}"
 
 
 def test_hail_refuses_what_is_no_request(

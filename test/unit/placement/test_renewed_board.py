@@ -48,7 +48,7 @@ def test_a_renewed_board_is_a_new_one(seed: int, wishes: tuple[str, ...]) -> Non
     board = Board(made, made.groups[0])
     for step in range(3):
         made = changed(made, seed * 10 + step)
-        renewed = board.renewed(made)
+        renewed = board.renew(made)
         assert renewed is not None
         fresh = Board(made, made.groups[0])
         assert renewed.instances == fresh.instances
@@ -57,7 +57,7 @@ def test_a_renewed_board_is_a_new_one(seed: int, wishes: tuple[str, ...]) -> Non
         for part in dataclasses.fields(Uses):
             known, new = getattr(renewed.uses, part.name), getattr(fresh.uses, part.name)
             assert np.array_equal(known, new), part.name
-        one, two = Layout.first(renewed), Layout.first(fresh)
+        one, two = Layout.from_board(renewed), Layout.from_board(fresh)
         assert np.array_equal(one.primary, two.primary)
         assert np.array_equal(one.secondary, two.secondary)
         for name in ("used", "peers", "mirrored", "seats"):
@@ -75,7 +75,7 @@ def test_a_renewed_board_is_a_new_one(seed: int, wishes: tuple[str, ...]) -> Non
 def test_a_board_with_other_nodes_or_rules_is_made_anew() -> None:
     made = cluster(1, 5, 20)
     board = Board(made, made.groups[0])
-    assert board.renewed(made) is not None
+    assert board.renew(made) is not None
     for other in (
         dataclasses.replace(made, nodes=made.nodes[1:]),
         dataclasses.replace(made, tags=("htools:iextags:x",)),
@@ -85,4 +85,4 @@ def test_a_board_with_other_nodes_or_rules_is_made_anew() -> None:
         ),
         dataclasses.replace(made, groups=(dataclasses.replace(made.groups[0], networks=("n",)),)),
     ):
-        assert board.renewed(other) is None
+        assert board.renew(other) is None

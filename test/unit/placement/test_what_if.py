@@ -135,11 +135,11 @@ def test_of_an_unknown_node_nothing_is_known() -> None:
 
 
 def test_moved_facts_are_those_of_a_moved_layout() -> None:
-    after = what_if.placed(MADE, {"web": ("c.x", "a.x")})
-    layout = Layout.first(Board(MADE))
+    after = what_if.place_instances(MADE, {"web": ("c.x", "a.x")})
+    layout = Layout.from_board(Board(MADE))
     index = layout.board.instance_index["web"]
-    moved = layout.moved(index, 2, 0)
-    again = Layout.first(Board(after))
+    moved = layout.move(index, 2, 0)
+    again = Layout.from_board(Board(after))
     assert (again.memory_left == moved.memory_left).all()
     board = again.board
     left = board.disk_room - again.used[Use.DISK]

@@ -6,7 +6,7 @@ from query_cluster import StubSources, config, instance, node
 from ganeti.errors import OpPrereqError
 from ganeti.model.group import NodeGroup
 from ganeti.model.job import from_wire
-from ganeti.query.classic import EXPORT_FIELDS, classic, compiled
+from ganeti.query.classic import EXPORT_FIELDS, classic, compile_query
 from ganeti.query.live import JobView
 
 
@@ -46,7 +46,7 @@ def test_names_select_and_missing_ones_are_silently_absent(sources):
 @pytest.mark.parametrize("what", ["instance", "node", "group", "network", "export"])
 def test_locking_is_refused(sources, what):
     with pytest.raises(OpPrereqError) as err:
-        compiled(sources, what, [], ["name"], True)
+        compile_query(sources, what, [], ["name"], True)
     assert err.value.args[1] == "wrong_input"
 
 

@@ -7,24 +7,26 @@ import json
 import pytest
 
 from ganeti.rapi import conditional, routes
-from ganeti.rapi.answers import Columns, listed, with_key
+from ganeti.rapi.answers import Columns, format_list, repeat_under
 from ganeti.rapi.route import Route
 
-TABLE = routes.by_path()
+TABLE = routes.group_by_path()
 
 
 def test_rows_become_objects():
     columns = Columns(
-        ["name", "be", "n"], changes={"be": with_key("memory", "maxmem")}, aliases={"n": "number"}
+        ["name", "be", "n"],
+        changes={"be": repeat_under("memory", "maxmem")},
+        aliases={"n": "number"},
     )
     rows = [["a", {"maxmem": 5, "x": 'ü"'}, None], ["b", None, 1.5]]
     data = json.dumps(rows).encode()
-    found = json.loads(listed(columns.objects(data)))
+    found = json.loads(format_list(columns.objects(data)))
     assert found == [
         {"name": "a", "be": {"maxmem": 5, "x": 'ü"', "memory": 5}, "n": None, "number": None},
         {"name": "b", "be": None, "n": 1.5, "number": 1.5},
     ]
-    assert listed(columns.objects(b"[]")) == b"[]"
+    assert format_list(columns.objects(b"[]")) == b"[]"
 
 
 def test_etags_have_a_version_and_a_hash():
@@ -32,10 +34,10 @@ def test_etags_have_a_version_and_a_hash():
     assert one.startswith('"abc.3-')
     assert one != other
     assert one == conditional.etag(b"1", "abc.3")
-    assert conditional.unchanged(one, f"{other}, W/{one}")
-    assert conditional.unchanged(one, "*")
-    assert not conditional.unchanged(one, other)
-    assert not conditional.unchanged(one, None)
+    assert conditional.is_unchanged(one, f"{other}, W/{one}")
+    assert conditional.is_unchanged(one, "*")
+    assert not conditional.is_unchanged(one, other)
+    assert not conditional.is_unchanged(one, None)
 
 
 def route(request: str) -> Route:

@@ -62,20 +62,20 @@ def test_guessing_is_slowed_down_per_address_without_waiting(directory, basic, c
 def test_the_delay_grows_and_is_forgotten(clock):
     throttle = Throttle(clock)
     for _ in range(FREE):
-        throttle.failed(HERE)
+        throttle.note_failure(HERE)
     assert throttle.wait(HERE) == 0
     waits = []
     for _ in range(9):
-        throttle.failed(HERE)
+        throttle.note_failure(HERE)
         waits.append(throttle.wait(HERE))
     assert waits[:4] == [1, 2, 4, 8]
     assert waits[-1] == LONGEST
     clock.at += 10_000
-    throttle.failed(HERE)
+    throttle.note_failure(HERE)
     assert throttle.wait(HERE) == 0
     assert throttle.may_prove(HERE, "")
     for last in range(FREE + 1):
-        throttle.failed(f"2001:db8::{last}")
+        throttle.note_failure(f"2001:db8::{last}")
     assert throttle.wait("2001:db8::ffff") > 0
     assert throttle.wait("2001:db8:0:1::1") == 0
 

@@ -21,7 +21,7 @@ REQUESTS = [
     for path, resource in CONTRACT["resources"].items()
     for method, facts in resource["methods"].items()
 ]
-TABLE = routes.by_path()
+TABLE = routes.group_by_path()
 
 
 def route_of(method: str, path: str) -> Route:

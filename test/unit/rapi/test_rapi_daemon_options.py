@@ -56,6 +56,6 @@ def test_options_that_make_no_sense(root, capsys, words, text):
 def test_a_proxy_says_for_whom_it_asks(header, address):
     """Only the last entry counts: that one the proxy has written."""
     seen = []
-    app = daemon._behind_proxy(lambda environ, _start: seen.append(environ["REMOTE_ADDR"]), None)
+    app = daemon._trust_proxy(lambda environ, _start: seen.append(environ["REMOTE_ADDR"]), None)
     app({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": header}, None)
     assert seen == [address]

@@ -57,7 +57,7 @@ class Master:
         self.asked.append((args, done))
         if args[2] == 0 or args[0] is None:
             position = args[0] or "run-0"
-            self.loop.soon(lambda: done({"events": [], "last": position, "lost": False}))
+            self.loop.call_soon(lambda: done({"events": [], "last": position, "lost": False}))
 
     def tell(self, *events: tuple[str, str], size: int = 0) -> None:
         """Answer the open wait with events."""
@@ -74,7 +74,7 @@ class Master:
                 }
             )
         done, last = self.asked[-1][1], f"run-{self.number}"
-        self.loop.soon(lambda: done({"events": wire, "last": last, "lost": False}))
+        self.loop.call_soon(lambda: done({"events": wire, "last": last, "lost": False}))
 
     def close(self) -> None:
         pass
@@ -97,7 +97,7 @@ class Rig:
         return theirs
 
     def stop(self) -> None:
-        self.loop.soon(self.stream.close)
+        self.loop.call_soon(self.stream.close)
         self.loop.stop()
         for sock in self._socks:
             sock.close()

@@ -10,7 +10,7 @@ import pytest
 from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.rapi import failures
-from ganeti.rapi.client_link import _refused
+from ganeti.rapi.client_link import _make_error
 from ganeti.rapi.queries import _put
 
 TEXT = "There is no instance 'web9'"
@@ -30,7 +30,7 @@ def test_the_text_is_in_one_of_two_places(status: int) -> None:
     else:
         assert (body["message"], body["explain"]) == (phrase, TEXT)
     response = SimpleNamespace(status=status, body=raw)
-    assert str(_refused(response)) == f"HTTP {status}: {TEXT}"
+    assert str(_make_error(response)) == f"HTTP {status}: {TEXT}"
 
 
 def test_a_missing_object_is_not_found() -> None:

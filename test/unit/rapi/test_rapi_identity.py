@@ -3,7 +3,7 @@
 import pytest
 
 from ganeti import errors
-from ganeti.rapi.identity import ANONYMOUS, Identity, permission_of, wanted
+from ganeti.rapi.identity import ANONYMOUS, Identity, list_permissions, permission_of
 
 
 @pytest.mark.parametrize(
@@ -31,19 +31,19 @@ def test_each_route_has_a_permission_of_its_own(method: str, path: str, name: st
 
 
 def test_a_route_without_access_list_is_open_to_all() -> None:
-    assert wanted("GET", "/2/nodes", ()) == frozenset()
-    assert wanted("PUT", "/2/modify", ["write"]) == {"write", "cluster.modify"}
+    assert list_permissions("GET", "/2/nodes", ()) == frozenset()
+    assert list_permissions("PUT", "/2/modify", ["write"]) == {"write", "cluster.modify"}
 
 
 def test_one_of_the_wanted_permissions_suffices_and_write_implies_read() -> None:
     writer = Identity("w", frozenset({"write"}))
     reader = Identity("r", frozenset({"read"}))
-    assert writer.may({"read"})
-    assert writer.may({"write", "node.add"})
-    assert reader.may({"read", "write"})
-    assert not reader.may({"write"})
-    assert Identity("s", frozenset({"instance.startup"})).may({"write", "instance.startup"})
-    assert ANONYMOUS.may(())
+    assert writer.has_any({"read"})
+    assert writer.has_any({"write", "node.add"})
+    assert reader.has_any({"read", "write"})
+    assert not reader.has_any({"write"})
+    assert Identity("s", frozenset({"instance.startup"})).has_any({"write", "instance.startup"})
+    assert ANONYMOUS.has_any(())
 
 
 def test_a_refusal_tells_strangers_to_log_in_and_others_what_they_lack() -> None:

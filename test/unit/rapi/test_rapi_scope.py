@@ -9,7 +9,7 @@ from ganeti.luxi import calls
 from ganeti.luxi.client import Client
 from ganeti.model.limits import Limits
 from ganeti.rapi.identity import Identity
-from ganeti.rapi.scope import limited
+from ganeti.rapi.scope import limit_client
 
 #: name, uuid, group, tags
 ROWS = {
@@ -92,7 +92,7 @@ def test_no_request_gets_through_that_is_not_known(master, identity, name):
         "tmout": 1,
     }
     args = [arguments.get(arg.name) for arg in method.args if not arg.optional]
-    client = limited(master, identity)
+    client = limit_client(master, identity)
     if name in ("QueryClusterInfo", "QueryFields"):
         client.call(name, *args)
         assert master.seen
@@ -113,7 +113,7 @@ def test_no_request_gets_through_that_is_not_known(master, identity, name):
 
 
 def test_the_limits_go_to_the_master_with_each_job(master):
-    client = limited(master, token(tag="mine"))
+    client = limit_client(master, token(tag="mine"))
     op = {"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "web9"}
     assert client.submit_job([op]) == 7
     assert client.submit_job([op], "key", user="rapi:t") == 7
@@ -126,13 +126,13 @@ def test_the_limits_go_to_the_master_with_each_job(master):
 
 def test_who_is_not_limited_has_the_client_itself(master):
     for held in ("write", "instance.modify"):
-        assert limited(master, Identity("a", frozenset({held}))) is master
+        assert limit_client(master, Identity("a", frozenset({held}))) is master
 
 
 def test_who_may_not_set_parameters_does_not_see_sensitive_ones(master):
     for held in ("read", "instance.startup"):
-        limited(master, Identity("a", frozenset({held}))).query_cluster_info()
-        limited(master, Identity("a", frozenset({held}))).query_instances([], ["hvparams"])
+        limit_client(master, Identity("a", frozenset({held}))).query_cluster_info()
+        limit_client(master, Identity("a", frozenset({held}))).query_instances([], ["hvparams"])
     asked = [("QueryClusterInfo", [True]), ("QueryInstances", [[], ["hvparams"], False, True])]
     assert master.seen == asked * 2
 
@@ -151,7 +151,7 @@ def names(master: Master, kind: str, identity: Identity, *wanted: str) -> list[s
     master.seen.clear()
     method = {"instance": "QueryInstances", "node": "QueryNodes", "disk": "QueryDisks"}
     method["group"] = "QueryGroups"
-    limited(master, identity).call(method[kind], list(wanted), ["name"], False)
+    limit_client(master, identity).call(method[kind], list(wanted), ["name"], False)
     return asked(master)[0] if master.seen else []
 
 
@@ -210,7 +210,7 @@ def test_a_detached_disk_on_nodes_of_several_groups_is_in_no_group(master, monke
 )
 def test_a_query_is_narrowed_by_a_filter(master, what, field, known):
     mine = ["|", *(["==", field, name] for name in known)]
-    client = limited(master, GROUP)
+    client = limit_client(master, GROUP)
     for qfilter, sent in ((None, mine), (["?", "x"], ["&", mine, ["?", "x"]])):
         master.seen.clear()
         client.call("Query", what, ["asked"], qfilter)
@@ -218,12 +218,12 @@ def test_a_query_is_narrowed_by_a_filter(master, what, field, known):
 
 
 def test_operating_systems_belong_to_nobody(master):
-    limited(master, GROUP).call("Query", "os", ["name"], None)
+    limit_client(master, GROUP).call("Query", "os", ["name"], None)
     assert asked(master) == ["os", ["name"], None, True]
 
 
 def test_a_query_with_nothing_in_the_scope_asks_for_nothing(master):
-    limited(master, TAG).call("Query", "group", ["name"], ["?", "x"])
+    limit_client(master, TAG).call("Query", "group", ["name"], ["?", "x"])
     _what, _fields, (operator, nothing, rest), _redacted = asked(master)
     assert (operator, rest) == ("&", ["?", "x"])
     assert not any(_passes(nothing, name) for name in ("", "default", "side"))
@@ -247,19 +247,19 @@ def _passes(qfilter: list, name: str) -> bool:
 @pytest.mark.parametrize("what", ["job", "lock", "network", "filter", "export", "cluster"])
 def test_a_query_of_another_kind_is_refused(master, what):
     with pytest.raises(errors.AccessError, match=f"may not do queries of kind {what}"):
-        limited(master, GROUP).call("Query", what, ["name"], None)
+        limit_client(master, GROUP).call("Query", what, ["name"], None)
 
 
 # jobs
 
 
 def test_jobs_are_those_that_the_token_handed_in_itself(master):
-    limited(master, GROUP).call("QueryJobs", None, ["id"])
+    limit_client(master, GROUP).call("QueryJobs", None, ["id"])
     assert master.seen[-1] == ("QueryJobs", [[1, 5], ["id"], True])
 
 
 def test_jobs_of_others_are_refused_when_they_are_asked_for(master):
-    client = limited(master, GROUP)
+    client = limit_client(master, GROUP)
     client.call("QueryJobs", [1, 5], ["id"])
     assert master.seen[-1] == ("QueryJobs", [[1, 5], ["id"], True])
     for ids in ([1, 2], [3], [4], [6], [7]):
@@ -269,12 +269,12 @@ def test_jobs_of_others_are_refused_when_they_are_asked_for(master):
 
 def test_who_has_no_jobs_gets_an_empty_list(master):
     other = Identity("token:new", frozenset({"write"}), Limits(name="token:new", group="side"))
-    assert limited(master, other).call("QueryJobs", None, ["id"]) == []
+    assert limit_client(master, other).call("QueryJobs", None, ["id"]) == []
     assert len(master.seen) == 1, "only its own question got through"
 
 
 def test_only_an_own_job_is_canceled_or_watched(master):
-    client = limited(master, GROUP)
+    client = limit_client(master, GROUP)
     client.call("CancelJob", 1)
     assert master.seen[-1] == ("CancelJob", [1])
     client.call("WaitForJobChange", 5, ["status"], None, None, 0)
@@ -306,7 +306,7 @@ def test_only_an_own_job_is_canceled_or_watched(master):
     ],
 )
 def test_tags_of_what_is_in_the_scope(master, kind, name, may):
-    client = limited(master, GROUP)
+    client = limit_client(master, GROUP)
     if may:
         client.query_tags(kind, name)
         assert asked(master)[:2] == [kind, name]

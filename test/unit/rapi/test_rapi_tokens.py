@@ -20,8 +20,8 @@ def test_a_token_is_known_until_it_expires_or_is_revoked(tmp_path):
     assert identity is not None
     assert identity.name == "token:ci"
     assert identity.limits == Limits(name="token:ci", group="g1", tag="t")
-    assert identity.may({"instance.startup"})
-    assert not identity.may({"write"})
+    assert identity.has_any({"instance.startup"})
+    assert not identity.has_any({"write"})
     assert known.check(text, 2000.0) is None
     assert known.check(text[:-1] + ("A" if text[-1] != "A" else "B"), 1000.0) is None
     assert known.check("gnt_00000000_" + "x" * 43, 1000.0) is None

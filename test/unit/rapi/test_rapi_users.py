@@ -69,15 +69,15 @@ def test_a_broken_line_is_told_with_its_number_but_never_its_password(line, text
 def test_a_denied_permission_is_denied_although_write_is_held():
     held = permissions.parse(["write", "-instance.remove", "-node.*"])
     identity = users.Identity("u", held)
-    assert identity.may({"write", "instance.startup"})
-    assert not identity.may({"write", "instance.remove"})
-    assert not identity.may({"write", "node.modify"})
-    assert users.Identity("f", permissions.parse(["instance.*"])).may({"write", "instance.add"})
+    assert identity.has_any({"write", "instance.startup"})
+    assert not identity.has_any({"write", "instance.remove"})
+    assert not identity.has_any({"write", "node.modify"})
+    assert users.Identity("f", permissions.parse(["instance.*"])).has_any({"write", "instance.add"})
 
 
 def test_permissions_that_no_route_has_are_found():
     held = permissions.parse(["write", "instance.startpu", "-instance.*", "hosts.*"])
-    assert permissions.unknown(held, {"instance.startup"}) == ["hosts.*", "instance.startpu"]
+    assert permissions.find_unknown(held, {"instance.startup"}) == ["hosts.*", "instance.startpu"]
 
 
 def test_new_passwords_are_bcrypt_and_have_limits():

@@ -17,7 +17,7 @@ from ganeti.node.families import Families
 from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import BlockDevStatus
-from ganeti.rpc.server import CALLER, RpcApp, answering
+from ganeti.rpc.server import CALLER, RpcApp, find_methods
 from ganeti.rpc.wire import specs
 
 SECRET = "correct horse battery staple"
@@ -211,15 +211,15 @@ def test_running_calls_can_be_named() -> None:
     thread = threading.Thread(target=call, args=(app, "test_delay", 1.0))
     thread.start()
     assert entered.wait(5)
-    assert app.running() == ["test_delay"]
+    assert app.list_running() == ["test_delay"]
     leave.set()
     thread.join(5)
-    assert app.running() == []
+    assert app.list_running() == []
 
 
 def test_every_call_is_answered_by_the_family_of_its_file(tmp_path: Path) -> None:
     families = Families(NodeContext(Paths(tmp_path), "node1.example.com"))
-    for name, method in answering(families.all).items():
+    for name, method in find_methods(families.all).items():
         contract, answer = specs()[name].family.__module__, type(method.__self__).__module__
         assert contract.removeprefix("ganeti.rpc.calls.") == answer.removeprefix("ganeti.node.")
     families.stop()

@@ -326,7 +326,7 @@ def test_secret_is_in_no_error_and_no_log(pair: Pair, caplog: pytest.LogCaptureF
         pair.create()
     assert "--shared-secret=<redacted>" in errors.text(caught.value)
     assert SECRET not in errors.text(caught.value) + caplog.text
-    assert SECRET not in " ".join(tool.hidden([f"--shared-secret={SECRET}"]))
+    assert SECRET not in " ".join(tool.hide_secrets([f"--shared-secret={SECRET}"]))
 
 
 def test_after_a_power_cut_the_disk_comes_back(made: Pair) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ganeti import errors
 from ganeti.storage.drbd import machine
-from ganeti.storage.drbd.machine import ABSENT, Disk, Link, State, Step, classify, plan, trouble
+from ganeti.storage.drbd.machine import ABSENT, Disk, Link, State, Step, classify, find_fault, plan
 from ganeti.storage.drbd.states import Connection, DiskState, Endpoint, Live, Role, Setup, Wish
 
 P, S = Role.PRIMARY, Role.SECONDARY
@@ -137,6 +137,6 @@ def live(cs: str, ro: str, ds: str) -> Live:
 def test_what_does_not_mend_itself_has_a_name_and_one_repair(
     state: tuple[str, str, str], expected: machine.Trouble | None
 ) -> None:
-    assert trouble(live(*state)) is expected
+    assert find_fault(live(*state)) is expected
     if expected is not None:
         assert expected.repair.split()[0].startswith(("gnt-", "drbdsetup"))

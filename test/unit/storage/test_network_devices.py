@@ -127,8 +127,8 @@ def test_how_a_gluster_volume_is_mounted_and_addressed() -> None:
     six = gluster.GlusterParams(host="2001:db8::1")
     assert gluster.address(six, "f") == "gluster://[2001:db8::1]:24007/gv0/f"
     mounts = "proc /proc proc rw 0 0\nstore1:/vms /mnt/my\\040g fuse.glusterfs rw 0 0\n"
-    assert gluster.mounted_at(mounts, Path("/mnt/my g")) == "store1:/vms"
-    assert gluster.mounted_at(mounts, Path("/mnt")) is None
+    assert gluster.find_mounted_source(mounts, Path("/mnt/my g")) == "store1:/vms"
+    assert gluster.find_mounted_source(mounts, Path("/mnt")) is None
 
 
 def test_a_gluster_file_is_opened_by_its_address_when_access_says_so(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from ganeti.model import base
 from ganeti.model.config import Config, ConfigData
 from ganeti.paths import Paths
 from ganeti.tools import fmtjson, query_config, sanitize_config
-from ganeti.tools.disguise import HIDDEN, disguise
+from ganeti.tools.disguise import HIDDEN, anonymize
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "config_3_0_2.json"
 
@@ -45,7 +45,7 @@ FOREIGN = (
 
 
 def test_nothing_tells_whose_it_is() -> None:
-    found = disguise(recorded())
+    found = anonymize(recorded())
     text = json.dumps(found)
     assert [word for word in FOREIGN if word in text] == []
     assert found["cluster"]["cluster_name"] == "cluster.example.com"
@@ -54,7 +54,7 @@ def test_nothing_tells_whose_it_is() -> None:
 
 
 def test_what_belongs_together_still_does() -> None:
-    found = disguise(recorded())
+    found = anonymize(recorded())
     [node] = found["nodes"].values()
     assert node["tags"] == [found["cluster"]["tags"][0]]
     assert found["cluster"]["tags"][1].startswith("htools:iextags:tag")
@@ -69,14 +69,14 @@ def test_what_belongs_together_still_does() -> None:
     assert found["disks"][second["disks"][0]]["logical_id"] == ["xenvg", "volume1"]
     before = recorded()
     assert found["instances"].keys() == before["instances"].keys()
-    assert disguise(before) == found
+    assert anonymize(before) == found
 
 
 def test_it_is_a_configuration_still(tmp_path: Path) -> None:
     paths = configuration(tmp_path)
     known = verify.problems(store.read_config(paths))
     data = sanitize_config.read(None)
-    after = Config(base.from_wire(ConfigData, disguise(data), "sanitized"))
+    after = Config(base.from_wire(ConfigData, anonymize(data), "sanitized"))
     assert verify.problems(after) == known
 
 
@@ -125,7 +125,7 @@ def test_the_program_that_disguises(tmp_path: Path, capsys: pytest.CaptureFixtur
     file, copy = tmp_path / "config.data", tmp_path / "copy"
     file.write_text(json.dumps(recorded()))
     assert sanitize_config.main(["--path", str(file), "--output", str(copy)]) == 0
-    assert json.loads(copy.read_text()) == disguise(recorded())
+    assert json.loads(copy.read_text()) == anonymize(recorded())
     assert copy.stat().st_mode & 0o777 == 0o600
     assert sanitize_config.main(["--path", str(file)]) == 0
     assert capsys.readouterr().out == copy.read_text()

@@ -190,4 +190,4 @@ def test_a_pause_is_obeyed_while_it_lasts(
     answer(monkeypatch, NotMasterError("asked"))
     where.watcher_pause.write_text(f"{text}\n")
     assert program.main(words) == (constants.EXIT_SUCCESS if paused else 11)
-    assert (program.paused_until(where, SYSTEM) is not None) == (text == "9e11")
+    assert (program.read_pause(where, SYSTEM) is not None) == (text == "9e11")

@@ -40,7 +40,7 @@ class DiskChanges:
         """Disks that steps of some kinds add (as they are then) or remove."""
         return [step.device for step in self.steps if step.action in actions]
 
-    def with_other_mode(self) -> list[int]:
+    def list_mode_changes(self) -> list[int]:
         """Places of disks whose mode changes."""
         return [
             step.index
@@ -58,7 +58,7 @@ class _Planner:
         self._instance = instance
 
     def add(self, index: int, params: DiskParams) -> Disk:
-        layout = new_layout(self._ctx, self._op, self._instance, index, params.dev_type)
+        layout = choose_layout(self._ctx, self._op, self._instance, index, params.dev_type)
         disk = disk_layout.disk(self._ctx, layout, index, params)
         attachment.check_openable(self._ctx.config, self._instance, disk)
         return disk
@@ -90,7 +90,7 @@ class _Planner:
         return disk
 
 
-def new_layout(
+def choose_layout(
     ctx: Context, op: OpInstanceSetParams, instance: Instance, index: int, given: str | None
 ) -> disk_layout.Layout:
     """How a new disk of an existing instance is stored; ``given`` is its template if one is named.
@@ -112,7 +112,7 @@ def new_layout(
                 f" {instance.name} does not have; name it with --node"
             )
         other = config.node(secondary)
-        checks.usable_node(other, f"as the secondary node of {instance.name}")
+        checks.check_usable(other, f"as the secondary node of {instance.name}")
         nodes.append(other.uuid)
     result = disk_layout.layout(
         ctx,
@@ -123,18 +123,18 @@ def new_layout(
         file_storage_dir=op.file_storage_dir,
     )
     if driver_traits.file_based and op.file_storage_dir is None:
-        return _beside_others(config, instance, result)
+        return _use_own_directory(config, instance, result)
     return result
 
 
-def _beside_others(
+def _use_own_directory(
     config: Config, instance: Instance, layout: disk_layout.Layout
 ) -> disk_layout.Layout:
     """In the directory that the instance has for such files already, if it has one of its own."""
     same = [disk for disk in config.disks_of(instance) if disk.dev_type is layout.kind]
     for directory in disks.directories(same):
         if Path(directory).name == instance.name:
-            return disk_layout.in_directory(layout, directory)
+            return disk_layout.move_into_directory(layout, directory)
     return layout
 
 
@@ -150,7 +150,7 @@ def check(
     planner = _Planner(ctx, op, instance)
     maker: Maker[Disk, DiskParams] = Maker(planner.add, planner.modify, planner.attach)
     result, steps = device_changes.apply("disk", current, changes, maker, constants.MAX_DISKS)
-    planned = DiskChanges(disks.renumbered(result), steps)
+    planned = DiskChanges(disks.renumber(result), steps)
     added = planned.devices(DdmFull.ADD)
     warning = attachment.ties(ctx.config, instance, [*added, *planned.devices(DdmFull.ATTACH)])
     if warning:
@@ -167,7 +167,7 @@ def make(ctx: Context, op: OpInstanceSetParams, instance: Instance, changes: Dis
         return
     # with the names that belong to their places in the end, and with ports
     fresh = {disk.uuid for disk in added}
-    added = disks.with_ports(ctx, [disk for disk in changes.result if disk.uuid in fresh])
+    added = disks.assign_ports(ctx, [disk for disk in changes.result if disk.uuid in fresh])
     by_uuid = {disk.uuid: disk for disk in added}
     changes.result = [by_uuid.get(disk.uuid, disk) for disk in changes.result]
     disks.create(ctx, instance, added)
@@ -252,6 +252,6 @@ def rows(changes: DiskChanges) -> list[Row]:
             given = step.params.to_wire()
             found += [(f"disk.{key}/{step.index}", str(given[key])) for key in given]
         else:
-            text = f"size={step.new.size},mode={step.new.mode}"
+            text = f"size={step.new_device.size},mode={step.new_device.mode}"
             found.append((what, f"{step.action}:{text}"))
     return found

@@ -53,13 +53,13 @@ def check(
 
 
 def _add(ctx: Context, group: GroupUuid, conflicts: bool, index: int, params: NicParams) -> Nic:
-    return nics.new(ctx, index, params, group, check_conflicts=conflicts)
+    return nics.make_nic(ctx, index, params, group, check_conflicts=conflicts)
 
 
 def _modify(
     ctx: Context, group: GroupUuid, conflicts: bool, index: int, nic: Nic, params: NicParams
 ) -> Nic:
-    return nics.changed(ctx, index, nic, params, group, check_conflicts=conflicts)
+    return nics.change_nic(ctx, index, nic, params, group, check_conflicts=conflicts)
 
 
 def plug(ctx: Context, instance: Instance, changes: NicChanges) -> None:
@@ -75,18 +75,18 @@ def rows(changes: NicChanges) -> list[Row]:
         if step.action is DdmFull.REMOVE:
             found.append((f"nic.{step.index}", "remove"))
         elif step.action is DdmFull.ADD:
-            nic = step.new
+            nic = step.new_device
             parts = [f"mac={nic.mac}", f"ip={nic.ip}"]
             parts += [f"{key}={value}" for key, value in sorted(nic.nicparams.items())]
             found.append((f"nic.{step.index}", f"add:{','.join(parts)}"))
         else:
             found += [
-                (f"nic.{key}/{step.index}", getattr(step.new, key, value))
-                for key, value in _given(step.params)
+                (f"nic.{key}/{step.index}", getattr(step.new_device, key, value))
+                for key, value in _list_given(step.params)
             ]
     return found
 
 
-def _given(params: NicParams) -> list[tuple[str, str]]:
+def _list_given(params: NicParams) -> list[tuple[str, str]]:
     pairs = [(key, getattr(params, key)) for key in NicParams.__struct_fields__]
     return [(key, value) for key, value in pairs if value is not None]

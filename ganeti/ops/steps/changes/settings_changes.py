@@ -17,9 +17,9 @@ from ganeti.model.node import Node
 from ganeti.model.params import (
     VALUE_DEFAULT,
     Params,
+    drop_defaults,
     expand_backend,
     fill,
-    without_defaults,
 )
 from ganeti.opcodes.hidden import REDACTED, reveal_all
 from ganeti.opcodes.instance import OpInstanceSetParams
@@ -43,10 +43,10 @@ class Settings:
     balloon: int | None = None
 
 
-def merged(old: Mapping[str, object], new: Mapping[str, object]) -> Params:
+def merge(old: Mapping[str, object], new: Mapping[str, object]) -> Params:
     """Own parameters after a change; the value ``default`` removes one. Pure."""
     kept = {key: value for key, value in old.items() if key not in new}
-    return {**kept, **without_defaults(new)}
+    return {**kept, **drop_defaults(new)}
 
 
 def check(
@@ -106,8 +106,8 @@ def _os(
         return
     name = op.os_name or instance.os
     given_private = reveal_all(op.osparams_private)
-    public = merged(instance.osparams, op.osparams)
-    private = merged(instance.osparams_private, given_private)
+    public = merge(instance.osparams, op.osparams)
+    private = merge(instance.osparams_private, given_private)
     twice = sorted(set(public) & set(private))
     if twice:
         raise errors.make_invalid_error(
@@ -150,7 +150,7 @@ def _hypervisor(
     own = {**kept, **values}
     full = ctx.config.hvparams_for(hypervisor, os_name, own)
     for node in nodes:
-        ctx.rpc.one(node, NodeCalls.hypervisor_validate_params, str(hypervisor), full)
+        ctx.rpc.call_one(node, NodeCalls.hypervisor_validate_params, str(hypervisor), full)
     result.values["hvparams"] = own
     result.rows += [(f"hv/{key}", value) for key, value in op.hvparams.items()]
 

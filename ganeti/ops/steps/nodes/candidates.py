@@ -34,7 +34,7 @@ def digest(ctx: Context, node: Node) -> str:
         OpPrereqError: the node does not answer.
     """
     try:
-        tokens = ctx.rpc.one(online(node), NodeCalls.node_crypto_tokens, [("ssl", "get", {})])
+        tokens = ctx.rpc.call_one(online(node), NodeCalls.node_crypto_tokens, [("ssl", "get", {})])
     except errors.GanetiError as err:
         raise errors.make_environment_error(
             f"node {node.name} cannot become a master candidate: {errors.text(err)}"
@@ -48,7 +48,7 @@ def send_secrets(ctx: Context, nodes: Sequence[Node]) -> None:
     Raises:
         OpExecError: a node did not take it; nothing is recorded yet, so trying again is safe.
     """
-    files = [*shared_files.for_all(ctx.paths), *shared_files.for_candidates(ctx.paths)]
+    files = [*shared_files.list_for_all(ctx.paths), *shared_files.list_for_candidates(ctx.paths)]
     failures = shared_files.send(ctx, [online(node) for node in nodes], files)
     if failures:
         raise errors.OpExecError(
@@ -104,9 +104,9 @@ def fill_up(ctx: Context, *, among: Collection[str] | None = None) -> list[Node]
     return promoted
 
 
-def demoted(ctx: Context, nodes: Sequence[Node]) -> None:
+def inform_demoted(ctx: Context, nodes: Sequence[Node]) -> None:
     """Tell nodes that they are candidates no more; offline ones are left alone."""
-    answers = ctx.rpc.many(
+    answers = ctx.rpc.call_many(
         [node for node in nodes if not node.offline], NodeCalls.node_demote_from_mc
     )
     for answer in answers.values():

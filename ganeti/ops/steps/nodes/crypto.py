@@ -41,7 +41,7 @@ class _New:
         return pem.digest(self.client.cert)
 
 
-def interrupted(ctx: Context) -> bool:
+def is_interrupted(ctx: Context) -> bool:
     """Whether a renewal has begun that did not end.
 
     Raises:
@@ -67,7 +67,7 @@ class Due:
     nodes: tuple[str, ...]
 
 
-def due(ctx: Context) -> Due:
+def find_due(ctx: Context) -> Due:
     """Look at the authority on this node, and at the certificates of all nodes that answer.
 
     Raises:
@@ -75,7 +75,7 @@ def due(ctx: Context) -> Due:
     """
     now = ctx.clock.now()
     nodes = [candidates.online(node) for node in ctx.config.nodes.values()]
-    answers = ctx.rpc.many(nodes, NodeCalls.crypto_ends).values()
+    answers = ctx.rpc.call_many(nodes, NodeCalls.crypto_ends).values()
     return Due(
         expiry.is_due(certs.inspect(ctx.paths.ca_cert).not_after, now),
         tuple(
@@ -122,12 +122,12 @@ def renew(ctx: Context, *, everywhere: bool) -> None:
     if everywhere:
         _renew(ctx, reached, digests)
     if len(reached) == len(nodes):
-        _each(ctx.rpc, reached, NodeCalls.crypto_forget)
+        _call_each(ctx.rpc, reached, NodeCalls.crypto_forget)
 
 
 def _digests(rpc: NodeRpc, nodes: Iterable[Node]) -> dict[NodeUuid, str]:
     """Digests of the client certificates of the nodes that answer."""
-    answers = rpc.many(nodes, NodeCalls.node_crypto_tokens, [("ssl", "get", {})])
+    answers = rpc.call_many(nodes, NodeCalls.node_crypto_tokens, [("ssl", "get", {})])
     return {uuid: answer.get()[0][1] for uuid, answer in answers.items() if answer.error is None}
 
 
@@ -140,13 +140,13 @@ def _repair(ctx: Context, nodes: Sequence[Node]) -> dict[NodeUuid, str]:
     Returns the digests of those that have new certificates now.
     """
     repaired: dict[NodeUuid, str] = {}
-    for directory in _previous(ctx.paths):
+    for directory in _list_previous(ctx.paths):
         left = [node for node in nodes if node.uuid not in repaired]
         if not left:
             break
         trusted = directory / "ca.pem"
         try:
-            rpc = ctx.rpc.with_files(directory / "client.pem", trusted)
+            rpc = ctx.rpc.use_files(directory / "client.pem", trusted)
         except errors.X509CertError as err:
             ctx.warn(errors.text(err))
             continue
@@ -160,7 +160,7 @@ def _repair(ctx: Context, nodes: Sequence[Node]) -> dict[NodeUuid, str]:
     return repaired
 
 
-def _previous(paths: Paths) -> list[Path]:
+def _list_previous(paths: Paths) -> list[Path]:
     """Directories with what this node has called others with before, the newest first."""
     try:
         return sorted(paths.previous_crypto.iterdir(), reverse=True)
@@ -175,15 +175,15 @@ def _repair_one(ctx: Context, rpc: NodeRpc, node: Node, digest: str, trusted: Pa
     current = paths.ca_cert.read_text(encoding="ascii")
     made = _issue(certs.read_authority(paths.ca_key, paths.ca_cert), node)
     _accept(ctx, {node.uuid: (made.digest, digest)})
-    rpc.one(node, NodeCalls.crypto_trust, current + trusted.read_text(encoding="ascii"))
+    rpc.call_one(node, NodeCalls.crypto_trust, current + trusted.read_text(encoding="ascii"))
     _install(rpc, node, made)
-    with ctx.services.sent_ssconf() as values:
-        rpc.one(node, NodeCalls.write_ssconf_files, dict(values))
+    with ctx.services.hold_sent_ssconf() as values:
+        rpc.call_one(node, NodeCalls.write_ssconf_files, dict(values))
     _all_do(ctx.rpc, [node], NodeCalls.crypto_trust, current)
     # It may have missed other changes of these files, too.
-    missed = shared_files.for_all(paths)
+    missed = shared_files.list_for_all(paths)
     if node.master_candidate:
-        missed += shared_files.for_candidates(paths)
+        missed += shared_files.list_for_candidates(paths)
     _raise(shared_files.send(ctx, [node], missed))
     _forget_old(ctx)
     return made.digest
@@ -203,7 +203,7 @@ def _renew(ctx: Context, nodes: Sequence[Node], digests: Mapping[NodeUuid, str])
     )
     new = {node.uuid: _issue(authority, node) for node in nodes}
     _accept(ctx, {uuid: (made.digest, digests[uuid]) for uuid, made in new.items()})
-    with ctx.services.sent_ssconf() as values:
+    with ctx.services.hold_sent_ssconf() as values:
         _all_do(ctx.rpc, nodes, NodeCalls.write_ssconf_files, dict(values))
     ctx.log(f"Renewing the certificates of {join_names(node.name for node in nodes)}")
     failed = []
@@ -259,20 +259,20 @@ def _forget_old(ctx: Context) -> None:
 
 def _install(rpc: NodeRpc, node: Node, made: _New) -> None:
     server, client = made.server.pem.decode("ascii"), made.client.pem.decode("ascii")
-    rpc.one(node, NodeCalls.crypto_install, server, client)
+    rpc.call_one(node, NodeCalls.crypto_install, server, client)
 
 
-def _each(
+def _call_each(
     rpc: NodeRpc, nodes: Iterable[Node], method: Callable[..., object], *args: object
 ) -> list[str]:
-    answers = rpc.many(nodes, method, *args)
+    answers = rpc.call_many(nodes, method, *args)
     return [errors.text(answer.error) for answer in answers.values() if answer.error is not None]
 
 
 def _all_do(
     rpc: NodeRpc, nodes: Iterable[Node], method: Callable[..., object], *args: object
 ) -> None:
-    _raise(_each(rpc, nodes, method, *args))
+    _raise(_call_each(rpc, nodes, method, *args))
 
 
 def _raise(failed: Sequence[str]) -> None:

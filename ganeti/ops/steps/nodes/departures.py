@@ -23,7 +23,7 @@ class Departure:
     #: one job
     steps: list[OpCode]
 
-    def shown(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """For the result of a dry run."""
         names = [step.op_id.removeprefix("OP_INSTANCE_") for step in self.steps]
         commands = [name.lower().replace("_", "-") for name in names]
@@ -67,12 +67,14 @@ def submit_all(
     ctx: Context, op: OpCode, jobs: list[list[OpCode]], *, early_release: bool = False
 ) -> dict[str, Any]:
     """Submit jobs with the priority and the reason of the operation that makes them."""
-    finished = [[_own(step, op, early_release=early_release) for step in job] for job in jobs]
+    finished = [
+        [_adopt_attributes(step, op, early_release=early_release) for step in job] for job in jobs
+    ]
     ids = ctx.job.submit(finished) if finished else []
     return {"jobs": [[True, job_id] for job_id in ids]}
 
 
-def _own(step: OpCode, op: OpCode, *, early_release: bool) -> OpCode:
+def _adopt_attributes(step: OpCode, op: OpCode, *, early_release: bool) -> OpCode:
     values: dict[str, Any] = {"priority": op.priority, "reason": [*op.reason, *step.reason]}
     if "early_release" in step.__struct_fields__:
         values["early_release"] = early_release

@@ -27,7 +27,7 @@ def activate(ctx: Context, config: Config) -> None:
     Raises:
         CommandError, GenericError, HooksAbort, RpcError: the node could not do it.
     """
-    ctx.rpc.one(
+    ctx.rpc.call_one(
         config.master,
         NodeCalls.node_activate_master_ip,
         network(config),
@@ -37,7 +37,7 @@ def activate(ctx: Context, config: Config) -> None:
 
 def deactivate(ctx: Context, config: Config) -> None:
     """Take the address of this configuration off its master node; can be repeated."""
-    ctx.rpc.one(
+    ctx.rpc.call_one(
         config.master,
         NodeCalls.node_deactivate_master_ip,
         network(config),

@@ -63,7 +63,7 @@ def check(ctx: Context, node: Node, address: str, *, offline: bool, force: bool)
     if offline:
         ctx.warn(f"node {node.name} is offline; whether it has address {address} is not known")
         return
-    if not ctx.rpc.one(candidates.online(node), NodeCalls.node_has_ip_address, address):
+    if not ctx.rpc.call_one(candidates.online(node), NodeCalls.node_has_ip_address, address):
         raise errors.make_environment_error(
             f"node {node.name} does not have the address {address}; configure it there first"
         )

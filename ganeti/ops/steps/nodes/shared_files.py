@@ -20,7 +20,7 @@ from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.wire import encode_content
 
 
-def for_all(paths: Paths) -> list[Path]:
+def list_for_all(paths: Paths) -> list[Path]:
     """Files of every node."""
     return [
         paths.ca_cert,
@@ -33,14 +33,14 @@ def for_all(paths: Paths) -> list[Path]:
     ]
 
 
-def for_candidates(paths: Paths) -> list[Path]:
+def list_for_candidates(paths: Paths) -> list[Path]:
     """Files that only master candidates have; configuration and jobs are replicated to them."""
     return [paths.ca_key, paths.rapi_cert, paths.rapi_users, paths.rapi_tokens]
 
 
 def send(ctx: Context, nodes: Iterable[Node], files: Iterable[Path]) -> list[str]:
     """Copy files of the master to other nodes; returns a text for each failure."""
-    targets = _others(ctx, nodes)
+    targets = _list_other_nodes(ctx, nodes)
     failures: list[str] = []
     for path in files if targets else ():
         try:
@@ -62,7 +62,7 @@ def send(ctx: Context, nodes: Iterable[Node], files: Iterable[Path]) -> list[str
     return failures
 
 
-def _others(ctx: Context, nodes: Iterable[Node]) -> list[Node]:
+def _list_other_nodes(ctx: Context, nodes: Iterable[Node]) -> list[Node]:
     master = ctx.config.cluster.master_node
     return [node for node in nodes if node.uuid != master and not node.offline]
 
@@ -76,7 +76,7 @@ def _upload(
     owner: tuple[str, str],
     times: tuple[float, float],
 ) -> list[str]:
-    answers = ctx.rpc.many(
+    answers = ctx.rpc.call_many(
         nodes,
         NodeCalls.upload_file_single,
         f"/{path.relative_to(ctx.paths.root)}",

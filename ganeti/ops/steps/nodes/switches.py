@@ -11,7 +11,7 @@ from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
 
 
-def changed(before: Config, after: Config) -> list[Node]:
+def find_changed(before: Config, after: Config) -> list[Node]:
     """Nodes that are to have another switch than before, or another link in it. Pure."""
     return [
         node
@@ -28,7 +28,7 @@ def configure(ctx: Context, nodes: Iterable[Node]) -> None:
         if not wanted or node.offline:
             continue
         try:
-            ctx.rpc.one(node, NodeCalls.node_configure_ovs, *wanted)
+            ctx.rpc.call_one(node, NodeCalls.node_configure_ovs, *wanted)
         except errors.GanetiError as err:
             ctx.warn(
                 f"the virtual switch {wanted[0]} could not be made on node {node.name}:"

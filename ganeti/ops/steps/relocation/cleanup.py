@@ -24,7 +24,7 @@ from ganeti.rpc.objects import RightState, RunRight
 
 def locks(ctx: Context, instance: Instance) -> Needs:
     """Locks of all nodes that could run the instance."""
-    nodes = [node.uuid for node in placement.others(ctx.config, instance)]
+    nodes = [node.uuid for node in placement.list_other_nodes(ctx.config, instance)]
     yield Need(LockLevel.NODE, [instance.primary_node, *nodes], shared=True)
 
 
@@ -65,8 +65,8 @@ class Cleanup:
         Raises:
             OpExecError: a node that may run it does not answer, or several run it.
         """
-        seen = self._look()
-        unsettled = self._unsettled(seen)
+        seen = self._query_nodes()
+        unsettled = self._find_unsettled(seen)
         # One that the primary node has no part in ended without a node that was away then.
         late = [item for item in unsettled if self._primary not in (item.source, item.target)]
         for item in late:
@@ -83,20 +83,20 @@ class Cleanup:
             self._ctx.log(f"* instance {self._instance.name} {found.value}")
             settlement.restart(found)
             return
-        self._single(seen)
+        self._resolve_running(seen)
 
     # looking -------------------------------------------------------------------------------
 
-    def _look(self) -> list[_Seen]:
+    def _query_nodes(self) -> list[_Seen]:
         ctx, config, instance = self._ctx, self._ctx.config, self._instance
-        nodes = [self._primary, *placement.others(config, instance)]
+        nodes = [self._primary, *placement.list_other_nodes(config, instance)]
         hypervisor = str(instance.real_hypervisor)
         params = config.cluster.hvparams.get(hypervisor, {})
-        infos = ctx.rpc.many(nodes, NodeCalls.instance_info, instance.name, hypervisor, params)
-        known = ctx.rpc.many(nodes, NodeCalls.run_rights, [instance.uuid])
-        return [_seen(infos[node.uuid], known[node.uuid]) for node in nodes]
+        infos = ctx.rpc.call_many(nodes, NodeCalls.instance_info, instance.name, hypervisor, params)
+        known = ctx.rpc.call_many(nodes, NodeCalls.run_rights, [instance.uuid])
+        return [_make_seen(infos[node.uuid], known[node.uuid]) for node in nodes]
 
-    def _unsettled(self, seen: list[_Seen]) -> list[_Open]:
+    def _find_unsettled(self, seen: list[_Seen]) -> list[_Open]:
         """Migrations that did not end, the newest record first."""
         by_name = {node.name: node for node in self._ctx.config.nodes.values()}
         found = []
@@ -121,12 +121,12 @@ class Cleanup:
         ctx.log(
             f"* ending the migration from {item.source.name} to {item.target.name} on {node.name}"
         )
-        wire = annotate.instance(ctx.config, destination.as_if_on(instance, node))
+        wire = annotate.instance(ctx.config, destination.place_on_node(instance, node))
         try:
             if node is item.source:
-                ctx.rpc.one(node, NodeCalls.instance_finalize_migration_src, wire, True, True)
+                ctx.rpc.call_one(node, NodeCalls.instance_finalize_migration_src, wire, True, True)
             else:
-                ctx.rpc.one(node, NodeCalls.instance_finalize_migration_dst, wire, {}, False)
+                ctx.rpc.call_one(node, NodeCalls.instance_finalize_migration_dst, wire, {}, False)
             run_rights.revoke(ctx, node, instance)
         except errors.GanetiError as err:
             ctx.warn(f"remains on node {node.name}: {errors.text(err)}")
@@ -135,19 +135,19 @@ class Cleanup:
 
     # without an unfinished migration ---------------------------------------------------------
 
-    def _single(self, seen: list[_Seen]) -> None:
+    def _resolve_running(self, seen: list[_Seen]) -> None:
         name = self._instance.name
         running = [item.node for item in seen if item.runs]
         if len(running) > 1:
-            self._several(running)
+            self._resolve_double_run(running)
         elif not running:
             self._ctx.log(f"* instance {name} runs on no node that answers; nothing is changed")
         elif running[0].uuid == self._primary.uuid:
             self._ctx.log(f"* instance {name} runs on its primary node {self._primary.name}")
         else:
-            self._elsewhere(running[0], seen[0])
+            self._record_move(running[0], seen[0])
 
-    def _elsewhere(self, node: Node, primary: _Seen) -> None:
+    def _record_move(self, node: Node, primary: _Seen) -> None:
         """It runs on another node than the primary one: the record follows."""
         ctx, instance = self._ctx, self._instance
         if not primary.answers and not primary.node.offline:
@@ -158,12 +158,12 @@ class Cleanup:
             )
         if primary.answers:
             run_rights.revoke(ctx, primary.node, instance)
-        run_rights.tell(ctx, node, instance, RightState.HERE)
+        run_rights.record(ctx, node, instance, RightState.HERE)
         destination.record(ctx, "instance-migrate", instance, node)
         ctx.log(f"* instance {instance.name} runs on {node.name}: that is its primary node now")
         migration_disks.leave(ctx, instance, winner=node, loser=primary.node)
 
-    def _several(self, running: list[Node]) -> None:
+    def _resolve_double_run(self, running: list[Node]) -> None:
         instance = self._instance
         names = ", ".join(sorted(node.name for node in running))
         if not self._force:
@@ -185,14 +185,14 @@ class Cleanup:
         """End the copy on a node at once: it must not write to the disks any more."""
         ctx, instance = self._ctx, self._instance
         ctx.log(f"* ending the copy of {instance.name} on {node.name}")
-        wire = annotate.instance(ctx.config, destination.as_if_on(instance, node))
+        wire = annotate.instance(ctx.config, destination.place_on_node(instance, node))
         reason = [list(entry) for entry in self._op.reason]
-        ctx.rpc.one(node, NodeCalls.instance_shutdown, wire, 0, reason)
+        ctx.rpc.call_one(node, NodeCalls.instance_shutdown, wire, 0, reason)
         run_rights.revoke(ctx, node, instance)
         migration_disks.leave(ctx, instance, winner=self._primary, loser=node)
 
 
-def _seen(info: Answer[Any], known: Answer[list[RunRight]]) -> _Seen:
+def _make_seen(info: Answer[Any], known: Answer[list[RunRight]]) -> _Seen:
     runs = (info.value or {}).get("state") == RunState.RUNNING
     right = known.value[0] if known.value else None
     return _Seen(info.node, info.ok and known.ok, runs, right)

@@ -48,7 +48,7 @@ class Destination:
         self._uuid = None if found is None else found.uuid
         self._allocator = ""
         if found is None:
-            self._allocator = allocator.chosen(
+            self._allocator = allocator.choose_allocator(
                 ctx, request.iallocator, "name a node with --target-node"
             )
 
@@ -75,7 +75,7 @@ class Destination:
 
 def check_target(ctx: Context, instance: Instance, node: Node, *, ignore_ipolicy: bool) -> None:
     """Refuse a node that must not or cannot take the instance; OpPrereqError."""
-    checks.usable_node(node, f"for instance {instance.name}")
+    checks.check_usable(node, f"for instance {instance.name}")
     config = ctx.config
     broken = ipolicy.violations(config.ipolicy(node.group), policy.shape(config, instance))
     if broken:
@@ -117,6 +117,6 @@ def record(ctx: Context, change: str, instance: Instance, node: Node) -> Instanc
     return ctx.config.instances[instance.uuid]
 
 
-def as_if_on(instance: Instance, node: Node) -> Instance:
+def place_on_node(instance: Instance, node: Node) -> Instance:
     """The instance as it will be on another node; for calls to that node before the change."""
     return base.replace(instance, primary_node=NodeUuid(node.uuid))

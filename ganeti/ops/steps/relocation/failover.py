@@ -61,7 +61,7 @@ class Failover:
             return
         for disk in config.disks_of(self._instance):
             wire = annotate.disk(config, disk, self.target.group)
-            status = ctx.rpc.one(self.target, NodeCalls.blockdev_find, wire)
+            status = ctx.rpc.call_one(self.target, NodeCalls.blockdev_find, wire)
             if status is not None and status.ldisk_status == LocalDisk.OKAY:
                 continue
             what = "is not active" if status is None else "is not up to date"
@@ -137,7 +137,7 @@ class Failover:
         """Undo of the stop; a failure of it is reported, as the first error matters more."""
         ctx = self._ctx
         try:
-            if power.running(ctx, self._instance) is None:
+            if power.query_running(ctx, self._instance) is None:
                 ctx.log(f"Starting {self._instance.name} again on node {self._source.name}")
                 power.start(ctx, self._instance, self._op)
         except errors.GanetiError as err:

@@ -61,17 +61,19 @@ class Migration:
             self._give_up(err)
             return
         if found is not Verdict.TARGET:
-            self._lost(settlement, found, "the hypervisor of the target lost it on its arrival")
+            self._report_lost(
+                settlement, found, "the hypervisor of the target lost it on its arrival"
+            )
 
     def _begin(self) -> None:
         ctx, instance, source, target = self._ctx, self._instance, self._source, self._target
         here = annotate.instance(ctx.config, instance)
-        self._info = ctx.rpc.one(source, NodeCalls.migration_info, here, self._live)
+        self._info = ctx.rpc.call_one(source, NodeCalls.migration_info, here, self._live)
         # Known at both ends before either does anything, so that no crash can hide it.
-        run_rights.tell(ctx, source, instance, RightState.LEAVING, target)
-        run_rights.tell(ctx, target, instance, RightState.ARRIVING, source)
+        run_rights.record(ctx, source, instance, RightState.LEAVING, target)
+        run_rights.record(ctx, target, instance, RightState.ARRIVING, source)
         migration_disks.prepare(ctx, instance, source, target)
-        where = ctx.rpc.one(
+        where = ctx.rpc.call_one(
             target,
             NodeCalls.accept_instance,
             self._wire(),
@@ -79,7 +81,7 @@ class Migration:
             target.secondary_ip,
         )
         ctx.log(f"* migrating instance to {target.name}")
-        ctx.rpc.one(
+        ctx.rpc.call_one(
             source,
             NodeCalls.instance_migrate,
             ctx.config.cluster.cluster_name,
@@ -90,7 +92,7 @@ class Migration:
 
     def _wire(self) -> NodeInstance:
         """The instance as the target gets it."""
-        moved = destination.as_if_on(self._instance, self._target)
+        moved = destination.place_on_node(self._instance, self._target)
         return annotate.instance(self._ctx.config, moved)
 
     def _follow(self) -> None:
@@ -98,7 +100,9 @@ class Migration:
         progress = Progress(self._ctx.clock.monotonic())
         here = annotate.instance(self._ctx.config, self._instance)
         while True:
-            found = self._ctx.rpc.one(self._source, NodeCalls.instance_get_migration_status, here)
+            found = self._ctx.rpc.call_one(
+                self._source, NodeCalls.instance_get_migration_status, here
+            )
             if found.status is MigrationState.COMPLETED:
                 if found.total_time is not None:
                     self._ctx.log(summary(found))
@@ -108,7 +112,7 @@ class Migration:
                 raise errors.OpExecError(f"the hypervisor gave it up{why}")
             if self._ctx.job.cancel_asked.is_set():
                 raise errors.JobCanceled("the migration was canceled")
-            line = progress.next(found, self._ctx.clock.monotonic())
+            line = progress.make_line(found, self._ctx.clock.monotonic())
             if line is not None:
                 self._ctx.log(line)
 
@@ -116,8 +120,8 @@ class Migration:
         ctx, instance = self._ctx, self._instance
         if not self._live:
             # It stands still anyway, and what is lost now need not be lost.
-            ctx.rpc.one(self._target, NodeCalls.instance_arrived, self._wire())
-        run_rights.tell(ctx, self._target, instance, RightState.HERE)
+            ctx.rpc.call_one(self._target, NodeCalls.instance_arrived, self._wire())
+        run_rights.record(ctx, self._target, instance, RightState.HERE)
         # From here on the instance belongs to the target; nothing is taken back.
         ctx.undo.pop_all()
         return self._settle()
@@ -152,11 +156,11 @@ class Migration:
         if isinstance(why, errors.JobCanceled) and found is Verdict.SOURCE:
             raise why
         try:
-            self._lost(settlement, found, text)
+            self._report_lost(settlement, found, text)
         except errors.GanetiError as err:
             raise err from why
 
-    def _lost(self, settlement: Settlement, found: Verdict, text: str) -> None:
+    def _report_lost(self, settlement: Settlement, found: Verdict, text: str) -> None:
         """Log where the instance is after a migration that did not reach the target."""
         ctx, name = self._ctx, self._instance.name
         try:
@@ -179,7 +183,7 @@ class Progress:
         self._moved = now
         self._bytes: int | None = None
 
-    def next(self, found: MigrationStatus, now: float) -> str | None:
+    def make_line(self, found: MigrationStatus, now: float) -> str | None:
         """A line, when it is time for one.
 
         Raises:

@@ -30,16 +30,18 @@ def prepare(ctx: Context, instance: Instance, source: Node, target: Node) -> Non
     Raises: whatever the nodes say; :func:`leave` takes back what was done.
     """
     mirrored = _mirrored(ctx, instance)
-    wire = annotate.instance(ctx.config, destination.as_if_on(instance, target))
+    wire = annotate.instance(ctx.config, destination.place_on_node(instance, target))
     kept = {disk.uuid for disk in mirrored}
     for index, disk in enumerate(wire.disks_info):
-        ctx.rpc.one(target, NodeCalls.blockdev_assemble, disk, wire, disk.uuid not in kept, index)
+        ctx.rpc.call_one(
+            target, NodeCalls.blockdev_assemble, disk, wire, disk.uuid not in kept, index
+        )
     if not mirrored:
         return
     ctx.log("* changing disks into dual-master mode")
     _connect(ctx, mirrored, [source, target], both_write=True)
     _wait_for_sync(ctx, mirrored, [source, target])
-    ctx.rpc.one(
+    ctx.rpc.call_one(
         target,
         NodeCalls.blockdev_open,
         instance.name,
@@ -59,23 +61,23 @@ def leave(ctx: Context, instance: Instance, *, winner: Node, loser: Node) -> Non
                 continue
             try:
                 wire = annotate.disk(config, item, loser.group)
-                ctx.rpc.one(loser, NodeCalls.blockdev_shutdown, wire)
+                ctx.rpc.call_one(loser, NodeCalls.blockdev_shutdown, wire)
             except errors.GanetiError as err:
                 ctx.warn(
                     f"{item.iv_name} could not be deactivated on node {loser.name}:"
                     f" {errors.text(err)}"
                 )
     if mirrored:
-        _single(ctx, instance, mirrored, winner, loser)
+        _make_single_primary(ctx, instance, mirrored, winner, loser)
 
 
-def _single(
+def _make_single_primary(
     ctx: Context, instance: Instance, mirrored: Sequence[Disk], winner: Node, loser: Node
 ) -> None:
     """Only the winner writes from now on."""
     try:
         if not loser.offline:
-            ctx.rpc.one(
+            ctx.rpc.call_one(
                 loser, NodeCalls.blockdev_close, instance.name, _wires(ctx, mirrored, loser)
             )
             ctx.log("* changing disks into single-master mode")
@@ -92,13 +94,13 @@ def _connect(
 ) -> None:
     """Reconnect the two sides; both are told at the same time, as each waits for the other."""
     wires = _wires(ctx, disks, nodes[0])
-    for node, answer in ctx.rpc.many(nodes, NodeCalls.drbd_disconnect_net, wires).items():
+    for node, answer in ctx.rpc.call_many(nodes, NodeCalls.drbd_disconnect_net, wires).items():
         if answer.error is not None:
             raise errors.OpExecError(
                 f"disks on {ctx.config.nodes[node].name} cannot be disconnected:"
                 f" {errors.text(answer.error)}"
             )
-    for answer in ctx.rpc.many(nodes, NodeCalls.drbd_attach_net, wires, both_write).values():
+    for answer in ctx.rpc.call_many(nodes, NodeCalls.drbd_attach_net, wires, both_write).values():
         answer.get()
 
 
@@ -113,7 +115,9 @@ def _wait_for_sync(ctx: Context, disks: Sequence[Disk], nodes: Sequence[Node]) -
     wires = _wires(ctx, disks, nodes[0])
     told = -1.0
     while True:
-        found = [a.get() for a in ctx.rpc.many(nodes, NodeCalls.drbd_wait_sync, wires).values()]
+        found = [
+            a.get() for a in ctx.rpc.call_many(nodes, NodeCalls.drbd_wait_sync, wires).values()
+        ]
         if all(done for done, _percent in found):
             return
         percent = min(percent for _done, percent in found)

@@ -96,7 +96,7 @@ def _opcode(entry: Entry, step: Step, manner: Manner) -> OpCode:
     )
 
 
-def shown(entry: Entry, job_id: int | None = None, *, explain: bool = False) -> dict[str, Any]:
+def describe(entry: Entry, job_id: int | None = None, *, explain: bool = False) -> dict[str, Any]:
     """A move in the result of an operation; ``explain``: with its reasons."""
     found: dict[str, Any] = {
         "instance": entry.instance,

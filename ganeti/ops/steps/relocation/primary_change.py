@@ -23,8 +23,8 @@ def check(ctx: Context, instance: Instance, node: Node, *, running: bool, force:
         raise errors.make_state_error(
             f"instance {instance.name} is running; its primary node cannot be changed"
         )
-    checks.usable_node(node, f"as the primary node of {instance.name}")
-    allowed = {other.uuid for other in placement.others(ctx.config, instance)}
+    checks.check_usable(node, f"as the primary node of {instance.name}")
+    allowed = {other.uuid for other in placement.list_other_nodes(ctx.config, instance)}
     if node.uuid in {*allowed, instance.primary_node} or force:
         return
     if not _has_disks(ctx, instance, node):
@@ -38,7 +38,7 @@ def _has_disks(ctx: Context, instance: Instance, node: Node) -> bool:
     """Whether a node has data of every disk, as when files were copied there by hand."""
     config = ctx.config
     wire = [annotate.disk(config, disk, node.group) for disk in config.disks_of(instance)]
-    return None not in ctx.rpc.one(node, NodeCalls.blockdev_getdimensions, wire)
+    return None not in ctx.rpc.call_one(node, NodeCalls.blockdev_getdimensions, wire)
 
 
 def record(draft: Draft, instance: Instance, node: Node) -> None:

@@ -48,10 +48,10 @@ class _Move:
         self._old = list(old)
         self._new = list(new)
         self._primary = ctx.config.nodes[instance.primary_node]
-        self._old_node = self._other(old[0])
-        self._new_node = self._other(new[0])
+        self._old_node = self._find_other_node(old[0])
+        self._new_node = self._find_other_node(new[0])
 
-    def _other(self, disk: Disk) -> Node:
+    def _find_other_node(self, disk: Disk) -> Node:
         [uuid] = [uuid for uuid in disk.nodes if uuid != self._primary.uuid]
         return self._ctx.config.nodes[uuid]
 
@@ -92,16 +92,16 @@ class _Move:
     def _let_go(self) -> None:
         """The old secondary node stops, the primary node works alone."""
         ctx = self._ctx
-        ctx.undo.callback(self._back)
+        ctx.undo.callback(self._go_back)
         if not self._old_node.offline:
             ctx.log(f"Shutting down the disks on {self._old_node.name}")
             for disk in self._old:
                 disks.shutdown_on(ctx, disk, self._old_node)
         ctx.log(f"Detaching {self._primary.name} from {self._old_node.name}")
         wire = [annotate.disk(ctx.config, disk, self._primary.group) for disk in self._old]
-        ctx.rpc.one(self._primary, NodeCalls.drbd_disconnect_net, wire)
+        ctx.rpc.call_one(self._primary, NodeCalls.drbd_disconnect_net, wire)
 
-    def _back(self) -> None:
+    def _go_back(self) -> None:
         """Undo: the old secondary node is used again; failures are only reported."""
         ctx = self._ctx
         ctx.log(f"Going back to {self._old_node.name}")
@@ -135,7 +135,7 @@ class _Move:
     def _attach(self, wanted: Sequence[Disk], nodes: Sequence[Node]) -> None:
         ctx = self._ctx
         wire = [annotate.disk(ctx.config, disk, self._primary.group) for disk in wanted]
-        answers = ctx.rpc.many(nodes, NodeCalls.drbd_attach_net, wire, False)
+        answers = ctx.rpc.call_many(nodes, NodeCalls.drbd_attach_net, wire, False)
         for answer in answers.values():
             answer.get()
 

@@ -53,7 +53,7 @@ class Settlement:
         self._refuse(found, target, source)
         winner = self._winner(found)
         self._record(winner)
-        self._tell(winner, found)
+        self._record_winner(winner, found)
         return found
 
     def restart(self, found: Verdict) -> None:
@@ -75,11 +75,11 @@ class Settlement:
 
     def _wire(self, node: Node) -> NodeInstance:
         config = self.ctx.config
-        return annotate.instance(config, destination.as_if_on(self.instance, node))
+        return annotate.instance(config, destination.place_on_node(self.instance, node))
 
     def _runs(self, node: Node) -> bool:
         config, hypervisor = self.ctx.config, str(self.instance.real_hypervisor)
-        info = self.ctx.rpc.one(
+        info = self.ctx.rpc.call_one(
             node,
             NodeCalls.instance_info,
             self.instance.name,
@@ -90,7 +90,7 @@ class Settlement:
 
     def _is_committed(self) -> bool:
         """Whether the target was told that the instance is its own now."""
-        found: list[RunRight] = self.ctx.rpc.one(
+        found: list[RunRight] = self.ctx.rpc.call_one(
             self.target, NodeCalls.run_rights, [self.instance.uuid]
         )
         return any(right.state is RightState.HERE for right in found)
@@ -103,7 +103,7 @@ class Settlement:
         committed = False
         try:
             committed = self._is_committed()
-            self.ctx.rpc.one(
+            self.ctx.rpc.call_one(
                 self.target,
                 NodeCalls.instance_finalize_migration_dst,
                 wire,
@@ -115,9 +115,9 @@ class Settlement:
             self.ctx.warn(errors.text(err))
             return Target.UNKNOWN
         except errors.GanetiError as err:
-            return self._unsettled_target(err, committed=committed)
+            return self._judge_target(err, committed=committed)
 
-    def _unsettled_target(self, why: errors.GanetiError, *, committed: bool) -> Target:
+    def _judge_target(self, why: errors.GanetiError, *, committed: bool) -> Target:
         """The target refused: because the instance runs there, or because it lost it."""
         try:
             if self._runs(self.target):
@@ -144,11 +144,11 @@ class Settlement:
             self.ctx.warn(errors.text(err))
             return Source.UNKNOWN
         except errors.HypervisorError as err:
-            return self._unsettled_source(err)
+            return self._judge_source(err)
 
     def _end_source(self, *, forget: bool) -> None:
         """Let the guest on the source go on, or forget it."""
-        self.ctx.rpc.one(
+        self.ctx.rpc.call_one(
             self.source,
             NodeCalls.instance_finalize_migration_src,
             self._wire(self.source),
@@ -161,12 +161,12 @@ class Settlement:
 
         Then what the source has in memory is out of date, and must not go on with the disks.
         """
-        found = self.ctx.rpc.one(
+        found = self.ctx.rpc.call_one(
             self.source, NodeCalls.instance_get_migration_status, self._wire(self.source)
         )
         return found.status is MigrationState.COMPLETED
 
-    def _unsettled_source(self, why: errors.GanetiError) -> Source:
+    def _judge_source(self, why: errors.GanetiError) -> Source:
         """The source has nothing to go on with, or cannot be told to."""
         try:
             return Source.RUNS if self._runs(self.source) else Source.ABSENT
@@ -182,7 +182,9 @@ class Settlement:
         end = Deadline(self.patience, self.ctx.clock)
         wire = self._wire(self.source)
         while True:
-            found = self.ctx.rpc.one(self.source, NodeCalls.instance_get_migration_status, wire)
+            found = self.ctx.rpc.call_one(
+                self.source, NodeCalls.instance_get_migration_status, wire
+            )
             if found.status is not MigrationState.ACTIVE or end.has_passed:
                 break
         failed = found.status in (MigrationState.FAILED, MigrationState.CANCELLED)
@@ -212,7 +214,7 @@ class Settlement:
         if current.primary_node != winner.uuid:
             destination.record(self.ctx, "instance-migrate", current, winner)
 
-    def _tell(self, winner: Node, found: Verdict) -> None:
+    def _record_winner(self, winner: Node, found: Verdict) -> None:
         """Let the loser forget the guest, then say who may run it; the winner last."""
         loser = self.source if winner is self.target else self.target
         try:
@@ -224,5 +226,5 @@ class Settlement:
             # It cannot run there any more; only its remains are left.
             self.ctx.warn(f"remains on node {loser.name}: {errors.text(err)}")
         if not winner.offline:
-            run_rights.tell(self.ctx, winner, self.instance, RightState.HERE)
+            run_rights.record(self.ctx, winner, self.instance, RightState.HERE)
         migration_disks.leave(self.ctx, self.instance, winner=winner, loser=loser)

@@ -31,7 +31,7 @@ from ganeti.ops.steps.relocation import destination, failover, secondary_change
 from ganeti.ops.steps.storage import disks, space, sync
 
 
-def wanted(config: Config, instance: Instance, op: OpInstanceFailover) -> Node | None:
+def find_wanted_node(config: Config, instance: Instance, op: OpInstanceFailover) -> Node | None:
     """The node that is asked for, if mirrored disks have no copy there.
 
     Raises:
@@ -95,7 +95,7 @@ class Preparation:
         node_checks.can_reach(ctx, self.target, self.keeper)
         old = [disk for disk in config.disks_of(instance) if disks.traits(disk).mirrored]
         places = (self.keeper.uuid, self.target.uuid)
-        new = [disk_layout.on_nodes(ctx, disk, places) for disk in old]
+        new = [disk_layout.put_on_nodes(ctx, disk, places) for disk in old]
         what = f"instance {instance.name}"
         space.check(ctx, new, self.keeper.uuid, what, nodes=[self.target.uuid])
         if not self.lost:
@@ -165,10 +165,10 @@ class ThirdNodeFailover:
             last = self.prepared.takeover(self.target, start=True, ignore=False)
             last.check()
         except errors.GanetiError as err:
-            raise errors.OpExecError(self._story(errors.text(err))) from err
+            raise errors.OpExecError(self._describe_result(errors.text(err))) from err
         last.run()
 
-    def _story(self, why: str) -> str:
+    def _describe_result(self, why: str) -> str:
         name = self.prepared.ctx.config.instances[self.prepared.uuid].name
         where = f"instance {name} is not failed over to {self.target.name} ({why})"
         if not self.prepared.lost:
@@ -190,7 +190,7 @@ class ThirdNodeFailover:
                     f"{join_names(bad)} has no good data on node {self.keeper.name}"
                 )
             secondary_change.run(ctx, instance, self.old, self.new, early_release=False)
-            if sync.look(ctx, instance, self.new).done:
+            if sync.query_state(ctx, instance, self.new).done:
                 return
             raise errors.OpExecError("the new copy is not complete yet")
         finally:

@@ -15,7 +15,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.answers import Refused
-from ganeti.ops.allocator.new_place import described
+from ganeti.ops.allocator.new_place import describe_instance
 from ganeti.ops.operation import Context, Needs
 from ganeti.ops.planning import checks, disk_layout, nics, reservation_draft
 from ganeti.ops.planning.reservation_draft import Drafted
@@ -92,7 +92,7 @@ class Batch:
         named = given or next(iter(own), None)
         if not self._open or (named is None and not self._ctx.config.cluster.default_iallocator):
             return ""
-        return allocator.chosen(self._ctx, named, "name a node")
+        return allocator.choose_allocator(self._ctx, named, "name a node")
 
     # locks and places --------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ class Batch:
         ctx = self._ctx
         yield Need(LockLevel.INSTANCE, (), new=[item.handle for item in self._items])
         for item in self._named:
-            item.nodes = _named_nodes(ctx, item.op)
+            item.nodes = _find_named_nodes(ctx, item.op)
         fixed = {node.uuid for item in self._named for node in item.nodes}
         if self._allocator:
             yield Need(
@@ -121,7 +121,7 @@ class Batch:
     def _allocate(self) -> None:
         """Choose nodes for all that named none; OpPrereqError when one has no place."""
         ctx = self._ctx
-        new = [described(ctx, item.op, item.handle) for item in self._open]
+        new = [describe_instance(ctx, item.op, item.handle) for item in self._open]
         if len(new) == 1:
             free = None
             if self._opportunistic:
@@ -175,7 +175,7 @@ def _item(op: OpInstanceCreate) -> _Item:
     return _Item(op, InstanceUuid(str(uuids.uuid4())), name)
 
 
-def _named_nodes(ctx: Context, op: OpInstanceCreate) -> list[Node]:
+def _find_named_nodes(ctx: Context, op: OpInstanceCreate) -> list[Node]:
     """The nodes that a request names; OpPrereqError if there are none of these names."""
     config = ctx.config
     names = [op.pnode_uuid or op.pnode, op.snode_uuid or op.snode]

@@ -32,7 +32,7 @@ def check_room(
             used.update(dict.fromkeys(disk.nodes))
     for uuid in used:
         node = config.nodes[uuid]
-        checks.usable_node(node, "for a reservation")
+        checks.check_usable(node, "for a reservation")
         here = [item for item in drafts if item.instance.primary_node == uuid]
         lie = [
             disk
@@ -63,7 +63,7 @@ def check_room(
         )
 
 
-def with_ports(draft: Draft, item: Drafted) -> Drafted:
+def assign_ports(draft: Draft, item: Drafted) -> Drafted:
     """With the TCP ports that console and DRBD disks need; given out by this change."""
     instance = item.instance
     hypervisor = instance.hypervisor
@@ -82,7 +82,7 @@ def record(ctx: Context, drafts: Sequence[Drafted]) -> None:
 
     def edit(draft: Draft) -> None:
         for item in drafts:
-            whole = with_ports(draft, item)
+            whole = assign_ports(draft, item)
             draft.add_instance(whole.instance, whole.disks)
 
     ctx.store.change("instance-reserve", ctx.author, edit)

@@ -71,12 +71,12 @@ def lock_nodes(ctx: Context, nodes: Sequence[Node]) -> Needs:
         yield Need(LockLevel.NODE_RES, uuids)
 
 
-def recorded(ctx: Context, instance: Instance) -> Drafted:
+def read_recorded(ctx: Context, instance: Instance) -> Drafted:
     """A reservation with its disks, as the configuration has them."""
     return Drafted(instance, ctx.config.disks_of(instance))
 
 
-def chosen(
+def choose_nodes(
     ctx: Context,
     name: str,
     item: Drafted,
@@ -147,7 +147,7 @@ def _ask(
     return allocator.place(ctx, name, new, among, without=instance.uuid)
 
 
-def placed(ctx: Context, item: Drafted, nodes: Sequence[Node]) -> Drafted:
+def place_on(ctx: Context, item: Drafted, nodes: Sequence[Node]) -> Drafted:
     """The reservation on other nodes, the primary one first; nothing is recorded.
 
     Raises:
@@ -165,13 +165,13 @@ def placed(ctx: Context, item: Drafted, nodes: Sequence[Node]) -> Drafted:
                 f" connected to node group {config.groups[group].name}; see gnt-network connect"
             )
     disks = [
-        _on_nodes(ctx, instance, template, index, disk, uuids)
+        _place_disk(ctx, instance, template, index, disk, uuids)
         for index, disk in enumerate(item.disks)
     ]
     return Drafted(base.replace(instance, primary_node=NodeUuid(nodes[0].uuid)), disks)
 
 
-def _on_nodes(
+def _place_disk(
     ctx: Context,
     instance: Instance,
     template: DiskTemplate,
@@ -180,7 +180,7 @@ def _on_nodes(
     nodes: Sequence[NodeUuid],
 ) -> Disk:
     if disk.logical_id:
-        return disk_layout.on_nodes(ctx, disk, nodes)
+        return disk_layout.put_on_nodes(ctx, disk, nodes)
     layout = disk_layout.layout(ctx, instance.handle, template, nodes)
     fresh = disk_layout.disk(ctx, layout, index, reservation_draft.request_of(disk))
     return base.replace(fresh, uuid=disk.uuid, forthcoming=True)
@@ -212,7 +212,7 @@ def record(ctx: Context, change: str, item: Drafted) -> None:
 
     def edit(draft: Draft) -> None:
         old = draft.config.instances[item.instance.uuid]
-        whole = drafts.with_ports(draft, item)
+        whole = drafts.assign_ports(draft, item)
         kept = {disk.uuid for disk in whole.disks}
         for disk in whole.disks:
             if draft.config.disks.get(disk.uuid) != disk:

@@ -24,7 +24,7 @@ from ganeti.rpc.calls import NodeCalls
 CHECK = "bridges"
 
 
-def needed(
+def list_needed(
     config: Config, instance: Instance, node: Node, nics: Iterable[Nic] | None = None
 ) -> list[str]:
     """Bridges that a node must have for the instance, or for other NICs of it."""
@@ -51,10 +51,10 @@ def check(
         RpcError: the node does not answer.
     """
     config = ctx.config
-    wanted = needed(config, instance, node, nics)
+    wanted = list_needed(config, instance, node, nics)
     if not wanted:
         return
-    missing = ctx.rpc.one(
+    missing = ctx.rpc.call_one(
         node, NodeCalls.node_verify, {CHECK: wanted}, config.cluster.cluster_name, {}
     ).get(CHECK)
     if not missing:

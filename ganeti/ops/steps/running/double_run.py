@@ -18,15 +18,15 @@ from ganeti.rpc.calls import NodeCalls
 PATIENCE = 10.0
 
 
-def running_on(ctx: Context, instance: Instance) -> list[NodeUuid]:
+def find_running_nodes(ctx: Context, instance: Instance) -> list[NodeUuid]:
     """Uuids of nodes beside the primary one that say that they run the instance.
 
     Blocks up to ``PATIENCE`` seconds for nodes that do not answer.
     """
     config = ctx.config
-    asked = [node for node in placement.others(config, instance) if not node.offline]
+    asked = [node for node in placement.list_other_nodes(config, instance) if not node.offline]
     hypervisor = str(instance.real_hypervisor)
-    answers = ctx.rpc.within(PATIENCE).many(
+    answers = ctx.rpc.limit_time(PATIENCE).call_many(
         asked,
         NodeCalls.instance_info,
         instance.name,
@@ -42,7 +42,7 @@ def running_on(ctx: Context, instance: Instance) -> list[NodeUuid]:
 
 def refuse_second(ctx: Context, instance: Instance) -> None:
     """Refuse to start a second copy; OpExecError says where the other one is."""
-    found = running_on(ctx, instance)
+    found = find_running_nodes(ctx, instance)
     if found:
         names = ", ".join(sorted(ctx.config.nodes[uuid].name for uuid in found))
         primary = ctx.config.nodes[instance.primary_node].name

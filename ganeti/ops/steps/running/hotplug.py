@@ -19,7 +19,7 @@ def obstacle(ctx: Context, instance: Instance) -> str | None:
     """Why devices of a running instance cannot be changed now; None when they can be."""
     wire = annotate.instance(ctx.config, instance)
     try:
-        ctx.rpc.one(power.primary(ctx, instance), NodeCalls.hotplug_supported, wire)
+        ctx.rpc.call_one(power.primary(ctx, instance), NodeCalls.hotplug_supported, wire)
     except errors.RpcError:
         raise
     except errors.GanetiError as err:
@@ -53,7 +53,7 @@ def _change(
     device: NodeDisk | NodeNic,
     index: int,
 ) -> None:
-    ctx.rpc.one(
+    ctx.rpc.call_one(
         power.primary(ctx, instance),
         NodeCalls.hotplug_device,
         annotate.instance(ctx.config, instance),
@@ -65,14 +65,14 @@ def _change(
     )
 
 
-def resized(ctx: Context, instance: Instance, index: int) -> None:
+def report_size(ctx: Context, instance: Instance, index: int) -> None:
     """Tell a running instance that a disk is larger; a failure is only reported."""
-    if power.running(ctx, instance) is None:
+    if power.query_running(ctx, instance) is None:
         return
     disk = ctx.config.disks_of(instance)[index]
     node = power.primary(ctx, instance)
     try:
-        ctx.rpc.one(
+        ctx.rpc.call_one(
             node,
             NodeCalls.resize_disk,
             annotate.instance(ctx.config, instance),

@@ -34,7 +34,7 @@ def primary(ctx: Context, instance: Instance) -> Node:
     return node
 
 
-def on_offline_node(ctx: Context, instance: Instance, *, accept: bool) -> bool:
+def accepts_offline_node(ctx: Context, instance: Instance, *, accept: bool) -> bool:
     """Whether the primary node is offline and, as the user accepts, only the record changes."""
     node = ctx.config.nodes[instance.primary_node]
     if not (node.offline and accept):
@@ -43,12 +43,14 @@ def on_offline_node(ctx: Context, instance: Instance, *, accept: bool) -> bool:
     return True
 
 
-def running(ctx: Context, instance: Instance) -> InstanceInfo | None:
+def query_running(ctx: Context, instance: Instance) -> InstanceInfo | None:
     """What the primary node says of the instance, None when it does not run there."""
     node = primary(ctx, instance)
     hypervisor = str(instance.real_hypervisor)
     params = ctx.config.cluster.hvparams.get(hypervisor, {})
-    answer = ctx.rpc.one(node, NodeCalls.all_instances_info, [hypervisor], {hypervisor: params})
+    answer = ctx.rpc.call_one(
+        node, NodeCalls.all_instances_info, [hypervisor], {hypervisor: params}
+    )
     return answer.get(instance.name)
 
 
@@ -105,7 +107,7 @@ def start(
         run_epoch=ctx.services.run_epoch(),
     )
     try:
-        ctx.rpc.one(node, NodeCalls.instance_start, wire, paused, reason(op))
+        ctx.rpc.call_one(node, NodeCalls.instance_start, wire, paused, reason(op))
     except errors.GanetiError:
         instance_disks.shutdown(ctx, instance)
         raise
@@ -115,4 +117,4 @@ def stop(ctx: Context, instance: Instance, op: OpCode, timeout: int) -> None:
     """Ask the guest to stop, wait up to ``timeout`` seconds, then end it."""
     node = primary(ctx, instance)
     wire = annotate.instance(ctx.config, instance)
-    ctx.rpc.one(node, NodeCalls.instance_shutdown, wire, timeout, reason(op))
+    ctx.rpc.call_one(node, NodeCalls.instance_shutdown, wire, timeout, reason(op))

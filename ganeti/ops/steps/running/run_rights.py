@@ -9,7 +9,7 @@ from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import RightState, RunRight
 
 
-def tell(
+def record(
     ctx: Context, node: Node, instance: Instance, state: RightState, peer: Node | None = None
 ) -> None:
     """Record a right on a node, with a new number.
@@ -25,14 +25,14 @@ def tell(
         state=state,
         peer=peer.name if peer else "",
     )
-    ctx.rpc.one(node, NodeCalls.run_right_set, right, str(instance.real_hypervisor))
+    ctx.rpc.call_one(node, NodeCalls.run_right_set, right, str(instance.real_hypervisor))
 
 
 def revoke(ctx: Context, node: Node, instance: Instance) -> None:
-    """The instance must not run on the node any more; refused while it does. See :func:`tell`."""
-    tell(ctx, node, instance, RightState.GONE)
+    """The instance must not run on the node any more; refused while it does. See :func:`record`."""
+    record(ctx, node, instance, RightState.GONE)
 
 
 def forget(ctx: Context, instance: Instance) -> None:
     """Let all nodes forget a removed instance; a node that does not answer keeps a small file."""
-    ctx.rpc.many(ctx.config.online_nodes(), NodeCalls.run_right_forget, instance.uuid)
+    ctx.rpc.call_many(ctx.config.online_nodes(), NodeCalls.run_right_forget, instance.uuid)

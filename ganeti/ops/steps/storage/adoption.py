@@ -28,7 +28,7 @@ def is_asked_for(wanted: Sequence[DiskParams]) -> bool:
     return any(adopting)
 
 
-def sized(
+def read_sizes(
     ctx: Context, node: Node, kind: DiskTemplate, wanted: Sequence[DiskParams]
 ) -> list[DiskParams]:
     """The disks with the sizes that they really have on the node.
@@ -47,7 +47,7 @@ def sized(
         sizes = _volumes(ctx, node, names)
     else:
         sizes = _devices(ctx, node, names)
-    return [_with_size(item, size) for item, size in zip(wanted, sizes)]
+    return [_set_size(item, size) for item, size in zip(wanted, sizes)]
 
 
 def run(
@@ -62,14 +62,14 @@ def run(
         wire = annotate.disk(ctx.config, disk, node.group)
         info = instance_disks.label(instance)
         if instance_disks.traits(disk).must_adopt:
-            ctx.rpc.one(
+            ctx.rpc.call_one(
                 node, NodeCalls.blockdev_create, wire, disk.size, instance.name, True, info, False
             )
             continue
         group, new = disk.logical_id
         ctx.undo.callback(_rename, ctx, node, disk, (group, new), (group, item.adopt))
         _rename(ctx, node, disk, (group, item.adopt), (group, new))
-        ctx.rpc.one(node, NodeCalls.blockdev_setinfo, wire, info)
+        ctx.rpc.call_one(node, NodeCalls.blockdev_setinfo, wire, info)
 
 
 def _rename(
@@ -77,7 +77,7 @@ def _rename(
 ) -> None:
     wire = annotate.disk(ctx.config, disk, node.group)
     wire = msgspec.structs.replace(wire, logical_id=old)
-    ctx.rpc.one(node, NodeCalls.blockdev_rename, [(wire, list(new))])
+    ctx.rpc.call_one(node, NodeCalls.blockdev_rename, [(wire, list(new))])
 
 
 def _name(ctx: Context, kind: DiskTemplate, item: DiskParams) -> str:
@@ -89,7 +89,7 @@ def _name(ctx: Context, kind: DiskTemplate, item: DiskParams) -> str:
 
 def _volumes(ctx: Context, node: Node, names: Sequence[str]) -> list[int]:
     groups = sorted({name.partition("/")[0] for name in names})
-    found = ctx.rpc.one(node, NodeCalls.lv_list, groups)
+    found = ctx.rpc.call_one(node, NodeCalls.lv_list, groups)
     config = ctx.config
     owned = volumes.list_expected(config).get(node.uuid, {})
     sizes: list[int] = []
@@ -115,7 +115,7 @@ def _devices(ctx: Context, node: Node, names: Sequence[str]) -> list[int]:
         for disk in config.disks_of(instance)
         if traits_of(disk.dev_type).must_adopt
     }
-    found = ctx.rpc.one(node, NodeCalls.bdev_sizes, list(names))
+    found = ctx.rpc.call_one(node, NodeCalls.bdev_sizes, list(names))
     for name in names:
         if name in owned:
             raise errors.make_state_error(f"device {name} belongs to instance {owned[name].name}")
@@ -124,5 +124,5 @@ def _devices(ctx: Context, node: Node, names: Sequence[str]) -> list[int]:
     return [found[name] for name in names]
 
 
-def _with_size(item: DiskParams, size: int) -> DiskParams:
+def _set_size(item: DiskParams, size: int) -> DiskParams:
     return DiskParams.from_wire({**item.to_wire(), "size": size})

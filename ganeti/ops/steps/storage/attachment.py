@@ -91,7 +91,7 @@ def check(ctx: Context, instance: Instance, disk: Disk) -> None:
     checks.all_online(nodes, f"to attach disk {disk.uuid}")
     for node in nodes:
         parts = [annotate.disk(config, part, node.group) for part in disk.children or (disk,)]
-        found = ctx.rpc.one(node, NodeCalls.blockdev_getdimensions, parts)
+        found = ctx.rpc.call_one(node, NodeCalls.blockdev_getdimensions, parts)
         if None in found:
             raise errors.make_state_error(
                 f"disk {disk.uuid} ({disk.dev_type}) is not there on node {node.name}, so it"

@@ -57,11 +57,11 @@ class Conversion:
     #: whether the disks stay active, because new ones are still being synchronised
     active: bool = False
 
-    def by(self, *ways: Way) -> list[Part]:
+    def select(self, *ways: Way) -> list[Part]:
         return [part for part in self.parts if part.way in ways]
 
     @property
-    def new(self) -> list[Disk]:
+    def new_disks(self) -> list[Disk]:
         """All disks as they are going to be."""
         return [part.new for part in self.parts]
 
@@ -123,7 +123,7 @@ def check(
     _check_possible(op, instance, config.disk_template(instance), template, running=running)
     nodes = nodes_for(ctx, op, instance, template)
     for node in nodes[1:]:
-        checks.usable_node(node, f"as the secondary node of {instance.name}")
+        checks.check_usable(node, f"as the secondary node of {instance.name}")
     checks.all_online(
         [config.nodes[uuid] for uuid in config.instance_nodes(instance)],
         f"to convert the disks of {instance.name}",
@@ -137,13 +137,15 @@ def check(
         file_storage_dir=op.file_storage_dir,
     )
     parts = [
-        _planned(ctx, layout, index, disk, instance.primary_node, op.ext_params)
+        _plan_part(ctx, layout, index, disk, instance.primary_node, op.ext_params)
         for index, disk in enumerate(config.disks_of(instance))
     ]
     for part in parts:
         attachment.check_openable(config, instance, part.new)
     result = Conversion(template, parts)
-    space.check(ctx, _to_make(result), instance.primary_node, f"instance {instance.name}")
+    space.check(
+        ctx, _list_disks_to_make(result), instance.primary_node, f"instance {instance.name}"
+    )
     return result
 
 
@@ -175,7 +177,7 @@ def _check_possible(
         )
 
 
-def _planned(
+def _plan_part(
     ctx: Context,
     layout: disk_layout.Layout,
     index: int,
@@ -188,7 +190,7 @@ def _planned(
     if way is Way.STAY:
         return Part(way, old, old)
     if way is Way.TAKE_OFF:
-        return Part(way, old, _bare(old, primary))
+        return Part(way, old, _extract_data(old, primary))
     params = DiskParams.from_wire({**options, "size": old.size})
     new = base.replace(
         disk_layout.disk(ctx, layout, index, params),
@@ -199,17 +201,17 @@ def _planned(
         tags=old.tags,
         ctime=old.ctime,
     )
-    return Part(way, old, _on_volume(new, old) if way is Way.PUT_ON else new)
+    return Part(way, old, _build_on_volume(new, old) if way is Way.PUT_ON else new)
 
 
-def _on_volume(new: Disk, volume: Disk) -> Disk:
+def _build_on_volume(new: Disk, volume: Disk) -> Disk:
     """A DRBD disk whose data is on an existing volume. Pure."""
     data, meta = new.children
     data = base.replace(data, logical_id=volume.logical_id, size=volume.size)
     return base.replace(new, children=(data, meta))
 
 
-def _bare(old: Disk, primary: NodeUuid) -> Disk:
+def _extract_data(old: Disk, primary: NodeUuid) -> Disk:
     """The data volume of a DRBD disk as a disk of its own. Pure."""
     data = old.children[0]
     return base.replace(
@@ -222,17 +224,17 @@ def _bare(old: Disk, primary: NodeUuid) -> Disk:
     )
 
 
-def _to_make(conversion: Conversion) -> list[Disk]:
+def _list_disks_to_make(conversion: Conversion) -> list[Disk]:
     """What is really new of the new disks, for the question of space. Pure."""
-    built = [child for part in conversion.by(Way.PUT_ON) for child in part.new.children[1:]]
-    return [*built, *_new_disks(conversion.by(Way.COPY))]
+    built = [child for part in conversion.select(Way.PUT_ON) for child in part.new.children[1:]]
+    return [*built, *_list_new_disks(conversion.select(Way.COPY))]
 
 
-def _old_disks(parts: Iterable[Part]) -> list[Disk]:
+def _list_old_disks(parts: Iterable[Part]) -> list[Disk]:
     return [part.old for part in parts]
 
 
-def _new_disks(parts: Iterable[Part]) -> list[Disk]:
+def _list_new_disks(parts: Iterable[Part]) -> list[Disk]:
     return [part.new for part in parts]
 
 
@@ -244,23 +246,23 @@ def make(ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool
 
     The old disks are not active afterwards. The new ones are complete then.
     """
-    fresh = conversion.by(Way.PUT_ON, Way.COPY)
-    for part, disk in zip(fresh, disks.with_ports(ctx, _new_disks(fresh))):
+    fresh = conversion.select(Way.PUT_ON, Way.COPY)
+    for part, disk in zip(fresh, disks.assign_ports(ctx, _list_new_disks(fresh))):
         part.new = disk
     # what only reads comes first: it is what fails most
-    if conversion.by(Way.TAKE_OFF):
-        _take_off(ctx, instance, _old_disks(conversion.by(Way.TAKE_OFF)))
-    if conversion.by(Way.PUT_ON):
-        _put_on(ctx, instance, conversion.by(Way.PUT_ON))
-    if conversion.by(Way.COPY):
-        _copy(ctx, instance, conversion.by(Way.COPY))
+    if conversion.select(Way.TAKE_OFF):
+        _take_off(ctx, instance, _list_old_disks(conversion.select(Way.TAKE_OFF)))
+    if conversion.select(Way.PUT_ON):
+        _put_on(ctx, instance, conversion.select(Way.PUT_ON))
+    if conversion.select(Way.COPY):
+        _copy(ctx, instance, conversion.select(Way.COPY))
     _begin_sync(ctx, instance, conversion, wait=wait)
 
 
 def _take_off(ctx: Context, instance: Instance, mirrors: list[Disk]) -> None:
     """From DRBD to plain: the data of the primary node counts, so it must be good."""
-    with disks.activated(ctx, instance, mirrors):
-        state = sync.look(ctx, instance, mirrors)
+    with disks.activate_for_use(ctx, instance, mirrors):
+        state = sync.query_state(ctx, instance, mirrors)
     if state.faulty:
         raise errors.OpExecError(
             f"{', '.join(state.faulty)} of {instance.name} has no good data on its primary node;"
@@ -276,9 +278,9 @@ def _take_off(ctx: Context, instance: Instance, mirrors: list[Disk]) -> None:
 
 def _put_on(ctx: Context, instance: Instance, parts: list[Part]) -> None:
     """From plain to DRBD, on the same volume of the primary node."""
-    disks.shutdown(ctx, instance, _old_disks(parts))
+    disks.shutdown(ctx, instance, _list_old_disks(parts))
     ctx.log("Creating volumes on the secondary node and metadata on both...")
-    for disk in _new_disks(parts):
+    for disk in _list_new_disks(parts):
         for node in disks.nodes_of(ctx.config, disk, instance.primary_node):
             data, meta = disk.children
             there = node.uuid == instance.primary_node
@@ -288,34 +290,34 @@ def _put_on(ctx: Context, instance: Instance, parts: list[Part]) -> None:
 
 def _copy(ctx: Context, instance: Instance, parts: list[Part]) -> None:
     node = ctx.config.nodes[instance.primary_node]
-    new = _new_disks(parts)
+    new = _list_new_disks(parts)
     ctx.log(f"Creating disks of template {new[0].dev_type}...")
     disks.create(ctx, instance, new)
     ctx.undo.callback(disks.shutdown, ctx, instance, new)
     disks.assemble(ctx, instance, new)
-    disks.assemble(ctx, instance, _old_disks(parts))
+    disks.assemble(ctx, instance, _list_old_disks(parts))
     for part in parts:
         ctx.log(f" - converting {part.old.iv_name} ({part.old.size} MiB)")
-        copy = ctx.rpc.one(
+        copy = ctx.rpc.call_one(
             node,
             NodeCalls.disk_convert,
             annotate.disk(ctx.config, part.old, node.group),
             annotate.disk(ctx.config, part.new, node.group),
         )
         copy_progress.follow(ctx, node, copy, part.old.iv_name)
-    disks.shutdown(ctx, instance, _old_disks(parts))
+    disks.shutdown(ctx, instance, _list_old_disks(parts))
 
 
 def _begin_sync(ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool) -> None:
     """See that new mirrors have, or get, their second copy; then deactivate what is complete."""
-    new = _new_disks(conversion.by(Way.PUT_ON, Way.COPY))
+    new = _list_new_disks(conversion.select(Way.PUT_ON, Way.COPY))
     outcome = sync.wait(ctx, instance, new, only_begin=not wait)
     if outcome is sync.Outcome.DEGRADED:
         raise errors.OpExecError(
             f"the new disks of instance {instance.name} are degraded; the conversion is undone"
         )
     conversion.active = outcome is sync.Outcome.LEFT
-    others = _old_disks(conversion.by(Way.STAY))
+    others = _list_old_disks(conversion.select(Way.STAY))
     if conversion.active:
         disks.assemble(ctx, instance, others)
     else:
@@ -324,7 +326,7 @@ def _begin_sync(ctx: Context, instance: Instance, conversion: Conversion, *, wai
 
 def record(draft: Draft, conversion: Conversion) -> None:
     """Replace the disks in the configuration; ports of DRBD disks that go are free again."""
-    for part in conversion.by(Way.PUT_ON, Way.TAKE_OFF, Way.COPY):
+    for part in conversion.select(Way.PUT_ON, Way.TAKE_OFF, Way.COPY):
         port = drbd.port(part.old)
         if port is not None:
             draft.release_port(port)
@@ -334,8 +336,8 @@ def record(draft: Draft, conversion: Conversion) -> None:
 def finish(ctx: Context, instance: Instance, conversion: Conversion) -> None:
     """Destroy what is left of the old disks; failures are only reported."""
     primary = instance.primary_node
-    failures = disks.remove(ctx, _old_disks(conversion.by(Way.COPY)), primary)
-    for part in conversion.by(Way.TAKE_OFF):
+    failures = disks.remove(ctx, _list_old_disks(conversion.select(Way.COPY)), primary)
+    for part in conversion.select(Way.TAKE_OFF):
         data, meta = part.old.children
         for uuid in part.old.nodes:
             node = ctx.config.nodes[uuid]

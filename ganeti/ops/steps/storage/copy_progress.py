@@ -26,7 +26,7 @@ class Progress:
         self._begun = now
         self._told = (0, now)
 
-    def next(self, done: int, size: int, now: float) -> str | None:
+    def make_line(self, done: int, size: int, now: float) -> str | None:
         """A line when it is time for one: percent, rate since the last one, time left.
 
         ``done`` and ``size`` are bytes; nothing is logged while the size is not known (0).
@@ -64,7 +64,7 @@ def follow(ctx: Context, node: Node, copy: str, name: str) -> None:
         if found.ended:
             ctx.log(progress.end(found.size, found.zeros, now))
             return
-        line = progress.next(found.done, found.size, now)
+        line = progress.make_line(found.done, found.size, now)
         if line is not None:
             ctx.log(line)
 
@@ -73,7 +73,7 @@ def _ask(ctx: Context, node: Node, copy: str) -> CopyStatus:
     failed = 0
     while True:
         try:
-            return ctx.rpc.one(node, NodeCalls.copy_status, copy)
+            return ctx.rpc.call_one(node, NodeCalls.copy_status, copy)
         except errors.RpcError as err:
             failed += 1
             if failed >= _FAILED_CALLS or ctx.job.stop_requested():

@@ -50,7 +50,7 @@ def nodes_of(config: Config, disk: Disk, primary: NodeUuid | None) -> list[Node]
     return [config.nodes[uuid] for uuid in ordered if uuid in config.nodes]
 
 
-def by_index(config: Config, instance: Instance, index: int) -> Disk:
+def find_by_index(config: Config, instance: Instance, index: int) -> Disk:
     """A disk by its place in the instance; OpPrereqError when there is none."""
     found = config.disks_of(instance)
     if 0 <= index < len(found):
@@ -90,10 +90,10 @@ def create(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> None:
                     batch = {BATCH: volumes.list_coming([disk, *later], part)}
                     wire = msgspec.structs.replace(wire, dynamic_params=batch)
                 create_part(ctx, instance, part, node, name=disk.iv_name, wire=wire)
-        wipe.whole(ctx, instance, disk)
+        wipe.wipe_whole(ctx, instance, disk)
 
 
-def with_ports(ctx: Context, disks: Sequence[Disk]) -> list[Disk]:
+def assign_ports(ctx: Context, disks: Sequence[Disk]) -> list[Disk]:
     """Disks with the TCP ports that they need; released if the operation fails later."""
     if not any(traits(disk).mirrored for disk in disks):
         return list(disks)
@@ -128,7 +128,7 @@ def create_part(
     """
     ctx.undo.callback(_remove_again, ctx, part, node, name)
     try:
-        ctx.rpc.one(
+        ctx.rpc.call_one(
             node,
             NodeCalls.blockdev_create,
             wire or annotate.disk(ctx.config, part, node.group),
@@ -158,7 +158,7 @@ def relabel(ctx: Context, instance: Instance, disks: Sequence[Disk] | None = Non
             for part in disk.children or (disk,):
                 try:
                     wire = annotate.disk(config, part, node.group)
-                    ctx.rpc.one(node, NodeCalls.blockdev_setinfo, wire, text)
+                    ctx.rpc.call_one(node, NodeCalls.blockdev_setinfo, wire, text)
                 except errors.GanetiError as err:
                     ctx.warn(f"the old name stays on {disk.iv_name}: {errors.text(err)}")
 
@@ -176,7 +176,7 @@ def make_directories(ctx: Context, instance: Instance, disks: Sequence[Disk]) ->
     """Make the directories of file disks; an empty one goes with its last disk."""
     node = ctx.config.nodes[instance.primary_node]
     for directory in directories(disks):
-        ctx.rpc.one(node, NodeCalls.file_storage_dir_create, directory)
+        ctx.rpc.call_one(node, NodeCalls.file_storage_dir_create, directory)
 
 
 # use ---------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def assemble(
     config = ctx.config
     wanted = list(config.disks_of(instance) if disks is None else disks)
     if ignore_size:
-        wanted = [_without_size(disk) for disk in wanted]
+        wanted = [_clear_size(disk) for disk in wanted]
     primary = config.nodes[instance.primary_node]
     wire = annotate.instance(config, instance, disks=wanted)
     for index, disk in enumerate(wanted):
@@ -209,24 +209,22 @@ def assemble(
         for node in nodes_of(config, disk, primary.uuid):
             item = wire.disks_info[index]
             try:
-                ctx.rpc.one(node, NodeCalls.blockdev_assemble, item, wire, False, index)
+                ctx.rpc.call_one(node, NodeCalls.blockdev_assemble, item, wire, False, index)
             except errors.GanetiError as err:
                 if node.uuid == primary.uuid or not (ignore_secondaries or node.offline):
                     raise
                 ctx.warn(f"{disk.iv_name} is not active on {node.name}: {errors.text(err)}")
     found: list[Device] = []
     for index, item in enumerate(wire.disks_info):
-        path, _link, _uri = ctx.rpc.one(
+        path, _link, _uri = ctx.rpc.call_one(
             primary, NodeCalls.blockdev_assemble, item, wire, True, index
         )
         found.append((primary.name, item.iv_name, path))
     return found
 
 
-def _without_size(disk: Disk) -> Disk:
-    return base.replace(
-        disk, size=0, children=tuple(_without_size(child) for child in disk.children)
-    )
+def _clear_size(disk: Disk) -> Disk:
+    return base.replace(disk, size=0, children=tuple(_clear_size(child) for child in disk.children))
 
 
 def shutdown(
@@ -252,7 +250,7 @@ def shutdown_on(ctx: Context, disk: Disk, node: Node) -> list[str]:
     """Deactivate a disk on one node; gives, and shows, a text when that fails."""
     wire = annotate.disk(ctx.config, disk, node.group)
     try:
-        ctx.rpc.one(node, NodeCalls.blockdev_shutdown, wire)
+        ctx.rpc.call_one(node, NodeCalls.blockdev_shutdown, wire)
     except errors.GanetiError as err:
         text = f"disk {disk.iv_name} could not be deactivated: {errors.text(err)}"
         ctx.warn(text)
@@ -261,7 +259,7 @@ def shutdown_on(ctx: Context, disk: Disk, node: Node) -> list[str]:
 
 
 @contextmanager
-def activated(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> Iterator[None]:
+def activate_for_use(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> Iterator[None]:
     """Disks that can be used; deactivated again afterwards if they were not active before."""
     if instance.disks_active:
         yield
@@ -296,7 +294,7 @@ def remove_from(ctx: Context, disk: Disk, nodes: Sequence[Node], *, name: str = 
     for node in nodes:
         wire = annotate.disk(ctx.config, disk, node.group)
         try:
-            ctx.rpc.one(node, NodeCalls.blockdev_remove, wire)
+            ctx.rpc.call_one(node, NodeCalls.blockdev_remove, wire)
         except errors.GanetiError as err:
             failures.append(f"disk {name or disk.iv_name}: {errors.text(err)}")
     return failures
@@ -325,7 +323,7 @@ def remove_directories(ctx: Context, node: Node, disks: Sequence[Disk]) -> None:
         if directory in others:
             continue
         try:
-            ctx.rpc.one(node, NodeCalls.file_storage_dir_remove, directory)
+            ctx.rpc.call_one(node, NodeCalls.file_storage_dir_remove, directory)
         except errors.GanetiError as err:
             ctx.warn(f"directory {directory} was not removed: {errors.text(err)}")
 
@@ -333,7 +331,7 @@ def remove_directories(ctx: Context, node: Node, disks: Sequence[Disk]) -> None:
 # order -------------------------------------------------------------------------------------
 
 
-def renumbered(disks: Sequence[Disk]) -> list[Disk]:
+def renumber(disks: Sequence[Disk]) -> list[Disk]:
     """Disks with the names that belong to their places in the list."""
     return [
         disk if disk.iv_name == f"disk/{index}" else base.replace(disk, iv_name=f"disk/{index}")

@@ -48,11 +48,11 @@ def grow(ctx: Context, instance: Instance, disk: Disk, what: str, added: int) ->
     """
     nodes = disks.nodes_of(ctx.config, disk, instance.primary_node)
     for node in nodes:
-        _tell(ctx, disk, node, added, dry_run=True, backing=True)
+        _grow_on_node(ctx, disk, node, added, dry_run=True, backing=True)
     grown: list[str] = []
     for node in nodes:
         try:
-            _tell(ctx, disk, node, added, dry_run=False, backing=True)
+            _grow_on_node(ctx, disk, node, added, dry_run=False, backing=True)
         except errors.GanetiError as err:
             if not grown:
                 raise
@@ -62,7 +62,7 @@ def grow(ctx: Context, instance: Instance, disk: Disk, what: str, added: int) ->
                 " and grow the disk again"
             ) from err
         grown.append(node.name)
-    _tell(ctx, disk, nodes[-1], added, dry_run=False, backing=False)
+    _grow_on_node(ctx, disk, nodes[-1], added, dry_run=False, backing=False)
     wipe.part(ctx, instance, disk, disk.size, added)
     larger = disks.larger_disk(disk, added)
 
@@ -73,9 +73,9 @@ def grow(ctx: Context, instance: Instance, disk: Disk, what: str, added: int) ->
     return larger
 
 
-def _tell(
+def _grow_on_node(
     ctx: Context, disk: Disk, node: Node, added: int, *, dry_run: bool, backing: bool
 ) -> None:
     exclusive = bool(ctx.config.ndparams(node).get("exclusive_storage"))
     wire = annotate.disk(ctx.config, disk, node.group)
-    ctx.rpc.one(node, NodeCalls.blockdev_grow, wire, added, dry_run, backing, exclusive)
+    ctx.rpc.call_one(node, NodeCalls.blockdev_grow, wire, added, dry_run, backing, exclusive)

@@ -117,11 +117,11 @@ def wait(
     return outcome
 
 
-def look(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> State:
+def query_state(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> State:
     """The state of mirrored disks now, as the primary node sees them; raises what it says."""
     node = ctx.config.nodes[instance.primary_node]
     wire = [annotate.disk(ctx.config, disk, node.group) for disk in disks]
-    found = ctx.rpc.one(node, NodeCalls.blockdev_getmirrorstatus, wire)
+    found = ctx.rpc.call_one(node, NodeCalls.blockdev_getmirrorstatus, wire)
     return judge([disk.iv_name for disk in disks], found)
 
 
@@ -132,7 +132,7 @@ def faulty(ctx: Context, node: Node, disks: Sequence[Disk]) -> list[str]:
         OpPrereqError: the node cannot say.
     """
     wire = [annotate.disk(ctx.config, disk, node.group) for disk in disks]
-    answers = ctx.rpc.one(node, NodeCalls.blockdev_getmirrorstatus_multi, wire)
+    answers = ctx.rpc.call_one(node, NodeCalls.blockdev_getmirrorstatus_multi, wire)
     found: list[str] = []
     for disk, (ok, status) in zip(disks, answers):
         if not ok or isinstance(status, str):
@@ -166,11 +166,11 @@ class _Watch:
 
     def run(self) -> Outcome:
         while True:
-            state = self._look()
+            state = self._query_state()
             if state is not None:
                 if state.done:
                     return Outcome.SYNCED
-                self._tell(state)
+                self._report(state)
                 if self._only_begin and not state.degraded:
                     return Outcome.LEFT
                 if self._is_broken(state) or self._is_stalled(state):
@@ -181,10 +181,10 @@ class _Watch:
                 self._ctx.warn("the master daemon is being stopped; the disks go on syncing")
                 return Outcome.LEFT
 
-    def _look(self) -> State | None:
+    def _query_state(self) -> State | None:
         """The state now, None when the node did not answer this time."""
         try:
-            state = look(self._ctx, self._instance, self._disks)
+            state = query_state(self._ctx, self._instance, self._disks)
         except errors.GanetiError as err:
             self._failed += 1
             if self._failed >= _FAILED_CALLS:
@@ -197,7 +197,7 @@ class _Watch:
         self._failed = 0
         return state
 
-    def _tell(self, state: State) -> None:
+    def _report(self, state: State) -> None:
         """A line for each disk that has moved, or was not spoken of for a minute."""
         now = self._ctx.clock.monotonic()
         for name, percent in state.running.items():

@@ -69,7 +69,7 @@ class _Exchange:
         self._instance = instance
         self._disk = disk
         self._node = node
-        self._fresh = disk_layout.fresh_volumes(disk)
+        self._fresh = disk_layout.make_volumes(disk)
         self._aside = tuple(
             base.replace(
                 child,
@@ -93,10 +93,10 @@ class _Exchange:
         """Let the disk go on with the new volumes under the names of the old ones."""
         ctx, node = self._ctx, self._node
         old = [self._wire(child) for child in self._disk.children]
-        there = [ctx.rpc.one(node, NodeCalls.blockdev_find, child) for child in old]
+        there = [ctx.rpc.call_one(node, NodeCalls.blockdev_find, child) for child in old]
         ctx.log(f"Detaching {self._disk.iv_name} from its old volumes")
         ctx.undo.callback(self._attach_old)
-        ctx.rpc.one(node, NodeCalls.blockdev_removechildren, self._wire(self._disk), old)
+        ctx.rpc.call_one(node, NodeCalls.blockdev_removechildren, self._wire(self._disk), old)
         ctx.log("Renaming the old volumes, then the new ones to their names")
         for child, aside, found in zip(self._disk.children, self._aside, there):
             if found is not None:
@@ -105,7 +105,7 @@ class _Exchange:
         for child, part in zip(self._disk.children, self._fresh):
             self._rename(part, child)
         ctx.log(f"Adding the new volumes to {self._disk.iv_name}")
-        ctx.rpc.one(node, NodeCalls.blockdev_addchildren, self._wire(self._disk), old)
+        ctx.rpc.call_one(node, NodeCalls.blockdev_addchildren, self._wire(self._disk), old)
         self._connect()
 
     def _connect(self) -> None:
@@ -113,7 +113,9 @@ class _Exchange:
         ctx = self._ctx
         nodes = [ctx.config.nodes[uuid] for uuid in self._disk.logical_id[:2]]
         wire = [self._wire(self._disk)]
-        for uuid, answer in ctx.rpc.many(nodes, NodeCalls.drbd_attach_net, wire, False).items():
+        for uuid, answer in ctx.rpc.call_many(
+            nodes, NodeCalls.drbd_attach_net, wire, False
+        ).items():
             self._try(f"connecting the side on {ctx.config.nodes[uuid].name}", answer.get)
 
     def _rename(self, before: Disk, after: Disk) -> None:
@@ -122,7 +124,7 @@ class _Exchange:
         self._rename_now(before, after)
 
     def _rename_now(self, before: Disk, after: Disk) -> None:
-        self._ctx.rpc.one(
+        self._ctx.rpc.call_one(
             self._node,
             NodeCalls.blockdev_rename,
             [(self._wire(before), list(after.logical_id))],
@@ -133,7 +135,7 @@ class _Exchange:
         old = [self._wire(child) for child in self._disk.children]
         self._try(
             "attaching the old volumes",
-            self._ctx.rpc.one,
+            self._ctx.rpc.call_one,
             self._node,
             NodeCalls.blockdev_addchildren,
             self._wire(self._disk),

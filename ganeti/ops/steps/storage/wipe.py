@@ -27,13 +27,13 @@ def is_needed(ctx: Context, disk: Disk) -> bool:
     return TEMPLATES.get(disk.dev_type).traits.holds_old_data
 
 
-def whole(ctx: Context, instance: Instance, disk: Disk) -> None:
+def wipe_whole(ctx: Context, instance: Instance, disk: Disk) -> None:
     """Wipe a new disk to its real end, which may lie after its recorded size. OpExecError."""
     if not is_needed(ctx, disk):
         return
     node = ctx.config.nodes[instance.primary_node]
     wire = annotate.disk(ctx.config, disk, node.group)
-    [found] = ctx.rpc.one(node, NodeCalls.blockdev_getdimensions, [wire])
+    [found] = ctx.rpc.call_one(node, NodeCalls.blockdev_getdimensions, [wire])
     part(ctx, instance, disk, 0, disk.size if found is None else found[0] // MIB)
 
 
@@ -66,9 +66,9 @@ def _write(ctx: Context, disk: Disk, node: Node, offset: int, size: int) -> None
     done = 0
     while done < size:
         chunk = min(CHUNK, size - done)
-        ctx.rpc.one(node, NodeCalls.blockdev_wipe, wire, offset + done, chunk)
+        ctx.rpc.call_one(node, NodeCalls.blockdev_wipe, wire, offset + done, chunk)
         done += chunk
-        line = progress.next(done * MIB, size * MIB, ctx.clock.monotonic())
+        line = progress.make_line(done * MIB, size * MIB, ctx.clock.monotonic())
         if line is not None:
             ctx.log(line)
 
@@ -79,7 +79,7 @@ def _pause(ctx: Context, disk: Disk, node: Node, *, pause: bool) -> None:
         return
     wire = annotate.disk(ctx.config, disk, node.group)
     try:
-        [(done, text)] = ctx.rpc.one(node, NodeCalls.blockdev_pause_resume_sync, [wire], pause)
+        [(done, text)] = ctx.rpc.call_one(node, NodeCalls.blockdev_pause_resume_sync, [wire], pause)
     except errors.GanetiError as err:
         done, text = False, errors.text(err)
     if not done:
