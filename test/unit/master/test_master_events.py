@@ -164,3 +164,10 @@ def test_many_clients_wait_without_a_thread_each(master):
     for thread in threads:
         thread.join(20)
     assert got == ["queued"] * 60
+
+
+def test_the_end_of_a_guest_is_told_with_its_node(client):
+    start = client.wait_for_events(None, 0)["last"]
+    with pytest.raises(errors.OpPrereqError):
+        client.note_guest_end("nobody", "node1.example.com", "ERROR_down")
+    assert client.wait_for_events(start, 0, {"kind": ["instance"]})["events"] == []
