@@ -69,6 +69,8 @@ _FILES = {
     "lab /srv/lab 9p trans=virtio,version=9p2000.L,msize=512000,cache=none 0 0\n",
     "etc/systemd/network/10-bridge.netdev": "[NetDev]\nName=br0\nKind=bridge\n"
     "[Bridge]\nForwardDelaySec=0\n",
+    # systemd-networkd gives up a bridge for whose module it waits longer than 25 seconds.
+    "etc/modules-load.d/bridge.conf": "bridge\n",
     "etc/systemd/network/20-card.network": "[Match]\nName=eth0\n[Network]\nBridge=br0\n",
     "etc/machine-id": "",
     "etc/systemd/system/lab-agent.service": "[Unit]\nDescription=Hands of the tests\n"
