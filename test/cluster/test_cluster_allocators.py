@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,31 @@ def test_no_place_says_why_for_each_node(cluster: Cluster) -> None:
     assert ran.code == 1
     assert "node2.example.com: memory: needs 64 MiB, free 10" in ran.err
     assert places(cluster) == {}
+
+
+def test_programs_are_told_of_places_that_others_just_chose(cluster: Cluster) -> None:
+    """Two instances of which each node has memory for one; without it both go to node2."""
+    path = allocator(
+        cluster,
+        "slow",
+        """
+import time
+told = json.load(open(sys.argv[1]))
+free = {name: node["free_memory"] for name, node in told["nodes"].items()}
+for item in told["instances"].values():
+    free[item["nodes"][0]] -= 5000
+time.sleep(1)
+best = max(sorted(free), key=free.get)
+print(json.dumps({"success": True, "info": "", "result": [best]}))
+""",
+    )
+    try:
+        with ThreadPoolExecutor() as pool:
+            names = ("web1.example.com", "web2.example.com")
+            list(pool.map(lambda name: cluster.ok(f"{ADD} -I slow", name), names))
+    finally:
+        path.unlink()
+    assert set(places(cluster).values()) == {"node2", "node3"}
 
 
 def test_many_at_once(cluster: Cluster, tmp_path: Path) -> None:

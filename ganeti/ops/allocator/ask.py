@@ -19,6 +19,7 @@ from ganeti.model.names import GroupUuid, InstanceUuid
 from ganeti.model.node import Node
 from ganeti.ops.allocator import answers, gather, request
 from ganeti.ops.allocator.request import Json, NewInstance
+from ganeti.ops.board.claims import Claim
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
 
@@ -110,10 +111,12 @@ def place(
         handle = ctx.config.instances[without].handle if without else ""
         nodes = builtin.place(ctx, new, restrict_to, handle)
     else:
-        config = remove_instance(ctx.config, without) if without else None
         question = request.allocate(new, restrict_to)
-        found = ask(ctx, name, question, template=new.template, config=config)
-        nodes = answers.nodes(ctx.config, name, found, new.nodes)
+        with ctx.boards.program_decision():
+            config = remove_instance(ctx.config, without) if without else None
+            found = ask(ctx, name, question, template=new.template, config=config)
+            nodes = answers.nodes(ctx.config, name, found, new.nodes)
+            ctx.boards.claim(ctx.job.job_id, [_make_claim(new, nodes)])
     names = ", ".join(node.name for node in nodes)
     ctx.log(f"Selected nodes for instance {new.name} via iallocator {name}: {names}")
     return nodes
@@ -141,8 +144,19 @@ def place_many(
             handle: answers.Refused(why.text, why.data()) for handle, why in missing.items()
         }
     template = new[0].template if new else ""
-    found = ask(ctx, name, request.multi_allocate(new), template=template)
-    return answers.places(ctx.config, name, found, {item.name: item.nodes for item in new})
+    with ctx.boards.program_decision():
+        found = ask(ctx, name, request.multi_allocate(new), template=template)
+        wanted = {item.name: item.nodes for item in new}
+        nodes, refused = answers.places(ctx.config, name, found, wanted)
+        claims = [_make_claim(item, nodes[item.name]) for item in new if item.name in nodes]
+        ctx.boards.claim(ctx.job.job_id, claims)
+    return nodes, refused
+
+
+def _make_claim(new: NewInstance, nodes: Sequence[Node]) -> Claim:
+    """What a new instance takes of the nodes that a program chose."""
+    names = tuple(node.name for node in nodes)
+    return Claim(new.name, names, (new.as_placed(names),))
 
 
 def evacuate(

@@ -22,7 +22,7 @@ from ganeti.opcodes import wire
 from ganeti.ops.allocator import board, gather
 from ganeti.ops.allocator.answers import Moves
 from ganeti.ops.allocator.board import View
-from ganeti.ops.allocator.request import NewInstance, disk_space
+from ganeti.ops.allocator.request import NewInstance
 from ganeti.ops.board.claims import Claim
 from ganeti.ops.operation import Context
 from ganeti.placement import facts, relocate
@@ -118,29 +118,9 @@ def refusal_error(why: Refusal) -> errors.OpPrereqError:
 
 
 def _wish(new: NewInstance, restrict_to: Sequence[str] | None) -> Wish:
-    sizes = [int(disk["size"]) for disk in new.disks]
-    spindles = [int(disk["spindles"]) for disk in new.disks if disk.get("spindles")]
-    item = facts.Instance(
-        name=new.name,
-        memory=new.memory,
-        disk=disk_space(new.template, sizes),
-        vcpus=new.vcpus,
-        status="running",
-        auto_balance=True,
-        primary="",
-        secondary="",
-        template=new.template,
-        tags=tuple(new.tags),
-        spindle_use=new.spindle_use,
-        spindles=None
-        if None in spindles or not spindles
-        else sum(map(int, filter(None, spindles))),
-        disks=tuple(sizes),
-        nics=len(new.nics),
-    )
     networks = frozenset(str(nic["network"]) for nic in new.nics if nic.get("network"))
     only = None if restrict_to is None else frozenset(restrict_to)
-    return Wish(item, new.group_name, only, new.ignore_policy, networks)
+    return Wish(new.as_placed(()), new.group_name, only, new.ignore_policy, networks)
 
 
 def _claims(wish: Wish, choice: Choice) -> list[Claim]:

@@ -239,6 +239,28 @@ class NewInstance:
             "hypervisor": self.hypervisor,
         }
 
+    def as_placed(self, nodes: Sequence[str]) -> facts.Instance:
+        """The instance as the placement model sees it: running, on nodes or on none yet."""
+        sizes = [int(disk["size"]) for disk in self.disks]
+        spindles = [int(disk.get("spindles") or 0) for disk in self.disks]
+        primary, secondary = (*nodes, "", "")[:2]
+        return facts.Instance(
+            name=self.name,
+            memory=self.memory,
+            disk=disk_space(self.template, sizes),
+            vcpus=self.vcpus,
+            status="running",
+            auto_balance=True,
+            primary=primary,
+            secondary=secondary,
+            template=self.template,
+            tags=tuple(self.tags),
+            spindle_use=self.spindle_use,
+            spindles=sum(spindles) if any(spindles) else None,
+            disks=tuple(sizes),
+            nics=len(self.nics),
+        )
+
 
 def allocate(new: NewInstance, restrict_to: Sequence[str] | None = None) -> Json:
     """A place for one new instance; ``restrict_to`` names the only nodes it may choose."""

@@ -34,6 +34,7 @@ class Boards:
     def __init__(self, ended: Callable[[int], bool] = _return_false) -> None:
         """``ended`` says whether a job is over."""
         self._mutex = threading.RLock()
+        self._program_mutex = threading.Lock()
         self._claims = Claims(ended)
         self._converter = Converter()
         #: the last layout of a group, by its uuid and the storage unit that matters
@@ -43,6 +44,15 @@ class Boards:
     def decision(self) -> Iterator[None]:
         """Nobody else looks or claims meanwhile; hold it for milliseconds."""
         with self._mutex:
+            yield
+
+    @contextmanager
+    def program_decision(self) -> Iterator[None]:
+        """No other program of the site is asked for a place meanwhile; it may take minutes.
+
+        The built-in allocator does not wait for it, and its claims are told to the next program.
+        """
+        with self._program_mutex:
             yield
 
     def cluster(self, config: Config, answers: Answers, job_id: int) -> facts.Cluster:
