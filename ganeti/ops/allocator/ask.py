@@ -156,7 +156,7 @@ def place_many(
 def _make_claim(new: NewInstance, nodes: Sequence[Node]) -> Claim:
     """What a new instance takes of the nodes that a program chose."""
     names = tuple(node.name for node in nodes)
-    return Claim(new.name, names, (new.as_placed(names),))
+    return Claim(new.name, names, (new.place_on(names),))
 
 
 def evacuate(

@@ -120,7 +120,7 @@ def refusal_error(why: Refusal) -> errors.OpPrereqError:
 def _wish(new: NewInstance, restrict_to: Sequence[str] | None) -> Wish:
     networks = frozenset(str(nic["network"]) for nic in new.nics if nic.get("network"))
     only = None if restrict_to is None else frozenset(restrict_to)
-    return Wish(new.as_placed(()), new.group_name, only, new.ignore_policy, networks)
+    return Wish(new.place_on(()), new.group_name, only, new.ignore_policy, networks)
 
 
 def _claims(wish: Wish, choice: Choice) -> list[Claim]:

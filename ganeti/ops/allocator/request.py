@@ -239,7 +239,7 @@ class NewInstance:
             "hypervisor": self.hypervisor,
         }
 
-    def as_placed(self, nodes: Sequence[str]) -> facts.Instance:
+    def place_on(self, nodes: Sequence[str]) -> facts.Instance:
         """The instance as the placement model sees it: running, on nodes or on none yet."""
         sizes = [int(disk["size"]) for disk in self.disks]
         spindles = [int(disk.get("spindles") or 0) for disk in self.disks]

@@ -350,7 +350,7 @@ def test_data_collector_interval_says_how_often_is_measured(node: Node, clock: S
     assert isinstance(cpu, processor.CpuAverageLoad)
     sampler = Sampler(collectors, node.facts, clock)
     for _ in range(11):
-        sampler.look()
+        sampler.take_samples()
         clock.time += 1
     assert len(cpu._kept) == 6
 

@@ -57,7 +57,7 @@ def test_cpu_speed_makes_the_load_of_a_fast_node_smaller() -> None:
     def spread(*speeds: float) -> float:
         nodes = tuple(dataclasses.replace(n, cpu_speed=s) for n, s in zip(made.nodes, speeds))
         changed = dataclasses.replace(made, nodes=nodes)
-        return metrics(Layout.first(Board(changed, changed.groups[0])))["vcpu_ratio_cv"]
+        return metrics(Layout.from_board(Board(changed, changed.groups[0])))["vcpu_ratio_cv"]
 
     assert spread(1.0, 1.0, 4.0) != pytest.approx(spread(1.0, 1.0, 1.0))
     assert spread(2.0, 2.0, 2.0) == pytest.approx(spread(1.0, 1.0, 1.0) / 2)
