@@ -141,7 +141,7 @@ def _finish(state: State, item: Instance, one: Repair) -> None:
     status: Mapping[int, str] = {number: word for (_, number), (_, word) in rows}
     ends = [status.get(job, "gone") for job in one.jobs]
     jobs = ", ".join(map(str, one.jobs))
-    if any(word not in JOBS_FINALIZED for word in status.values()):
+    if any(word and word not in JOBS_FINALIZED for word in status.values()):
         _say(item, f"{one.kind.word} goes on (job {jobs})")
         state.count["being repaired"] += 1
         return

@@ -8,15 +8,14 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ganeti.model.names import DiskTemplate, InstanceStatus
+from ganeti.model.names import InstanceStatus
+from ganeti.placement.facts import MIRRORS, Mirror
 from ganeti.watcher import view
 from ganeti.watcher.instances import identify
 from ganeti.watcher.order import get_order, limit_reason, sort, with_dependencies
 from ganeti.watcher.round import Round
 
 _LOG = logging.getLogger(__name__)
-#: Templates whose disks are on this node only, so that the guest can only be stopped.
-_BOUND = (DiskTemplate.PLAIN.value, DiskTemplate.FILE.value)
 
 
 def run(now: Round, node: str, *, move: bool) -> list[str]:
@@ -50,6 +49,6 @@ def run(now: Round, node: str, *, move: bool) -> list[str]:
 
 
 def _make_opcode(item: view.Instance, *, move: bool) -> dict[str, Any]:
-    if move and item.template not in _BOUND:
+    if move and MIRRORS.get(item.template, Mirror.NONE) is not Mirror.NONE:
         return {"OP_ID": "OP_INSTANCE_MIGRATE", **identify(item)}
     return {"OP_ID": "OP_INSTANCE_SHUTDOWN", **identify(item), "no_remember": True}

@@ -61,10 +61,11 @@ class InstanceMove(
         if source.uuid == target.uuid:
             raise errors.make_invalid_error(f"instance {name} is on node {target.name} already")
         tools = config.cluster.compression_tools
-        if op.compress not in ("none", *tools):
+        choices = ("none", *tools)
+        if op.compress not in choices:
             raise errors.make_invalid_error(
-                f"{op.compress} is not among the compression tools of the cluster"
-                f" ({', '.join(tools)}); gnt-cluster modify --compression-tools changes them"
+                f"invalid value '{op.compress}' of compress; choose from {', '.join(choices)}, or"
+                " allow others with gnt-cluster modify --compression-tools"
             )
         if placement.reach(config, self.instance) is not placement.Reach.FIXED:
             raise errors.make_state_error(
