@@ -116,7 +116,7 @@ def test_compression_tools_are_those_that_a_move_may_use(cluster: OneProcess) ->
     add(cluster, disk_template="file")
     move = {"instance_name": WEB, "target_node": "node3.example.com"}
     change(cluster, compression_tools=["gzip"])
-    with pytest.raises(errors.OpPrereqError, match="invalid value .gzip-fast. of compress; choose from"):
+    with pytest.raises(errors.OpPrereqError, match="compress; choose from none, gzip, or"):
         do(cluster, "OP_INSTANCE_MOVE", **move, compress="gzip-fast")
     do(cluster, "OP_INSTANCE_MOVE", **move, compress="gzip")
     change(cluster, compression_tools=["gzip", "gzip-fast"])
