@@ -22,7 +22,7 @@ from ganeti.locking.manager import LockManager
 from ganeti.master import facts
 from ganeti.master.channel import Snapshot, State
 from ganeti.master.distribution import Distribution
-from ganeti.master.farewell import Farewell
+from ganeti.master.offline_notice import OfflineNotice
 from ganeti.master.replication import Replication
 from ganeti.master.settling import Settling
 from ganeti.master.sources import MasterSources
@@ -45,7 +45,7 @@ from ganeti.rpc.rounds import Rounds
 _LOG = logging.getLogger(__name__)
 
 #: Seconds the master candidates get at the end to take the last state.
-FAREWELL = 5.0
+FLUSH_TIMEOUT = 5.0
 
 
 class Core:
@@ -81,7 +81,7 @@ class Core:
         )
         self.boards = Boards(self.queue.has_ended)
         self.distribution = Distribution(self.store, self.rpc)
-        self.farewell = Farewell(self.store, self.rpc)
+        self.offline_notice = OfflineNotice(self.store, self.rpc)
         self.settling = Settling(self.store, self.rpc, self.queue)
         self._run_numbers = itertools.count(1)
         self._readings = Rounds()
@@ -109,7 +109,7 @@ class Core:
         self.store.add_listener(self._follow_change)
         self.queue.set_rules(config.data.filters.values())
         self.distribution.start()
-        self.farewell.start()
+        self.offline_notice.start()
         self.queue.start()
         threading.Thread(target=self._take_address, name="master-ip", daemon=True).start()
         self.settling.start()
@@ -180,9 +180,9 @@ class Core:
         self.settling.stop()
         done = self.queue.stop(timeout)
         self.distribution.stop()
-        self.farewell.stop()
+        self.offline_notice.stop()
         self.store.close()
-        self.replication.stop(FAREWELL)
+        self.replication.stop(FLUSH_TIMEOUT)
         self.rpc.stop()
         return done
 

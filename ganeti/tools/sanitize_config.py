@@ -13,7 +13,7 @@ from ganeti.config import store
 from ganeti.model import base
 from ganeti.offline import data_directory
 from ganeti.tools import entry
-from ganeti.tools.disguise import Json, anonymize
+from ganeti.tools.anonymize import Json, anonymize
 
 PROGRAM = "sanitize-config"
 

@@ -14,7 +14,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ganeti.placement import agenda, homeward
+from ganeti.placement import agenda, round_trip
 from ganeti.placement.agenda import Budget, Entry
 from ganeti.placement.board import Board
 from ganeti.placement.choose import Wish, choose
@@ -130,8 +130,8 @@ def test_nodes_are_emptied_and_filled_again(
     def check(before: Layout, after: Layout) -> None:
         check_rules(before, after, spared=nodes)
 
-    trip = homeward.leave(made, nodes, disks_too=disks_too)
-    assert homeward.leave(mix(made, random_), nodes, disks_too=disks_too) == trip
+    trip = round_trip.leave(made, nodes, disks_too=disks_too)
+    assert round_trip.leave(mix(made, random_), nodes, disks_too=disks_too) == trip
     empty = carry_out(made, shuffle(trip.entries, random_), check)
     for entry in trip.entries:
         assert entry.after[0] not in nodes
@@ -139,8 +139,8 @@ def test_nodes_are_emptied_and_filled_again(
     stayed = {name for name, why in trip.stay if why}
     assert {i.name for i in empty.instances if i.primary in nodes} <= stayed
     homes = {entry.instance: entry.before for entry in trip.entries}
-    back = homeward.plan_return(empty, homes, nodes)
-    assert homeward.plan_return(mix(empty, random_), homes, nodes) == back
+    back = round_trip.plan_return(empty, homes, nodes)
+    assert round_trip.plan_return(mix(empty, random_), homes, nodes) == back
     home = carry_out(empty, shuffle(back.entries, random_))
     for item in home.instances:
         if item.name in homes and item.name not in dict(back.stay):

@@ -19,7 +19,7 @@ from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
 from ganeti.ops.allocator import gather
 from ganeti.ops.board.keeper import Boards
-from ganeti.ops.board.told import Answers
+from ganeti.ops.board.node_answers import Answers
 from ganeti.ops.operation import Context
 from ganeti.placement import facts
 

@@ -17,7 +17,7 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import MIXED_TEMPLATE, AdminState, DiskUuid, InstanceUuid
 from ganeti.model.node import Node
-from ganeti.ops.board.told import SPINDLES, Answers, NodeFacts
+from ganeti.ops.board.node_answers import SPINDLES, Answers, NodeFacts
 from ganeti.placement import facts
 from ganeti.storage import room
 from ganeti.storage.registry import TEMPLATES

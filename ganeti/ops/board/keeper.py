@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ganeti.model.config import Config
 from ganeti.ops.board.claims import Claim, Claims
 from ganeti.ops.board.convert import Converter
-from ganeti.ops.board.told import Answers
+from ganeti.ops.board.node_answers import Answers
 from ganeti.placement import facts
 from ganeti.placement.facts import LOCAL
 

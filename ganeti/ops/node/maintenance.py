@@ -19,8 +19,8 @@ from ganeti.ops.operation import Finding, FindingOperation, PlannedOperation
 from ganeti.ops.planning import maintenance
 from ganeti.ops.steps.relocation import planned_moves
 from ganeti.ops.steps.relocation.planned_moves import Manner
-from ganeti.placement import homeward
-from ganeti.placement.homeward import Trip
+from ganeti.placement import round_trip
+from ganeti.placement.round_trip import Trip
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class NodeMaintenance(
         config = maintenance.set_drained(ctx.config, changed, ctx.clock.now(), drained=op.on)
         view = board.view_cluster(ctx, config=config)
         if op.on:
-            trip = homeward.leave(view.cluster, self._names, disks_too=op.disks_too)
+            trip = round_trip.leave(view.cluster, self._names, disks_too=op.disks_too)
         else:
-            trip = homeward.plan_return(view.cluster, targets, self._names)
+            trip = round_trip.plan_return(view.cluster, targets, self._names)
             trip = Trip(trip.entries, (*stays.items(), *trip.stay))
         used = {name for entry in trip.entries for name in entry.after} - self._names
         return _Plan(trip, tuple(sorted(used)))

@@ -24,7 +24,7 @@ from ganeti.opcodes.reservation import OpReservationAdd
 from ganeti.ops.allocator import ask, gather
 from ganeti.ops.allocator.request import NewInstance
 from ganeti.ops.board.keeper import Boards
-from ganeti.ops.board.told import Answers
+from ganeti.ops.board.node_answers import Answers
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import OpExecution, Runner
 

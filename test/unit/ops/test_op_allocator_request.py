@@ -5,7 +5,7 @@ from __future__ import annotations
 from op_samples import config
 
 from ganeti.ops.allocator import request
-from ganeti.ops.board.told import Answers, NodeFacts
+from ganeti.ops.board.node_answers import Answers, NodeFacts
 
 
 def test_free_spindles_are_told_where_nodes_say_them() -> None:

@@ -16,7 +16,7 @@ from ganeti.model.names import AdminState, DiskTemplate
 from ganeti.ops.board.claims import Claim
 from ganeti.ops.board.convert import Converter
 from ganeti.ops.board.keeper import Boards
-from ganeti.ops.board.told import Answers, NodeFacts
+from ganeti.ops.board.node_answers import Answers, NodeFacts
 from ganeti.placement import facts
 from ganeti.rpc.objects import InstanceInfo
 

@@ -16,7 +16,7 @@ from ganeti.model import base
 from ganeti.model.config import Config, ConfigData
 from ganeti.paths import Paths
 from ganeti.tools import fmtjson, query_config, sanitize_config
-from ganeti.tools.disguise import HIDDEN, anonymize
+from ganeti.tools.anonymize import HIDDEN, anonymize
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "config_3_0_2.json"
 

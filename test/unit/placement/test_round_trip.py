@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ganeti.placement import homeward, what_if
+from ganeti.placement import round_trip, what_if
 from ganeti.placement.facts import BUILTIN_POLICY, Cluster, Group, Instance, Node
 
 DRAINED = frozenset({"a"})
@@ -33,12 +33,12 @@ def drained(cluster: Cluster) -> Cluster:
     return dataclasses.replace(cluster, nodes=(first, *cluster.nodes[1:]))
 
 
-def after(cluster: Cluster, trip: homeward.Trip) -> Cluster:
+def after(cluster: Cluster, trip: round_trip.Trip) -> Cluster:
     return what_if.place_instances(cluster, {entry.instance: entry.after for entry in trip.entries})
 
 
 def test_guests_leave_and_mirrors_stay() -> None:
-    trip = homeward.leave(drained(HOME), DRAINED, disks_too=False)
+    trip = round_trip.leave(drained(HOME), DRAINED, disks_too=False)
     assert {entry.instance for entry in trip.entries} == {"i1", "i2"}
     assert trip.stay == ()
     assert all(step.verb == "migrate" for entry in trip.entries for step in entry.steps)
@@ -46,7 +46,7 @@ def test_guests_leave_and_mirrors_stay() -> None:
 
 
 def test_mirrors_leave_too_when_that_is_asked_for() -> None:
-    trip = homeward.leave(drained(HOME), DRAINED, disks_too=True)
+    trip = round_trip.leave(drained(HOME), DRAINED, disks_too=True)
     moved = {entry.instance: entry for entry in trip.entries}
     assert set(moved) == {"i1", "i2", "i3"}
     assert all("a" not in entry.after for entry in trip.entries)
@@ -56,18 +56,18 @@ def test_mirrors_leave_too_when_that_is_asked_for() -> None:
 
 def test_all_come_back_to_where_they_were() -> None:
     for disks_too in (False, True):
-        gone = homeward.leave(drained(HOME), DRAINED, disks_too=disks_too)
+        gone = round_trip.leave(drained(HOME), DRAINED, disks_too=disks_too)
         away = after(HOME, gone)
-        back = homeward.plan_return(away, HOMES, DRAINED)
+        back = round_trip.plan_return(away, HOMES, DRAINED)
         assert back.stay == ()
         assert {entry.instance for entry in back.entries} == {e.instance for e in gone.entries}
         assert after(away, back) == HOME
 
 
 def test_who_does_not_fit_any_more_stays_with_a_reason() -> None:
-    away = after(HOME, homeward.leave(drained(HOME), DRAINED, disks_too=False))
+    away = after(HOME, round_trip.leave(drained(HOME), DRAINED, disks_too=False))
     full = (dataclasses.replace(away.nodes[0], free_memory=1500), *away.nodes[1:])
-    back = homeward.plan_return(dataclasses.replace(away, nodes=full), HOMES, DRAINED)
+    back = round_trip.plan_return(dataclasses.replace(away, nodes=full), HOMES, DRAINED)
     assert len(back.entries) == 1
     [(_name, why)] = back.stay
     assert "a needs another" in why
@@ -80,13 +80,13 @@ def test_a_move_that_makes_room_for_another_goes_first() -> None:
         item("y", "b", template="ext", memory=1500),
     )
     swapped = Cluster(HOME.groups, tight, items, policy=BUILTIN_POLICY)
-    back = homeward.plan_return(swapped, {"x": ["b"], "y": ["c"]}, frozenset())
+    back = round_trip.plan_return(swapped, {"x": ["b"], "y": ["c"]}, frozenset())
     assert [entry.instance for entry in back.entries] == ["y", "x"]
 
 
 def test_what_cannot_move_is_named() -> None:
     fixed = dataclasses.replace(HOME, instances=(item("old", "a", template="plain"),))
-    trip = homeward.leave(drained(fixed), DRAINED, disks_too=False)
+    trip = round_trip.leave(drained(fixed), DRAINED, disks_too=False)
     assert trip.entries == ()
     [(name, why)] = trip.stay
     assert name == "old"

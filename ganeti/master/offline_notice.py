@@ -28,7 +28,7 @@ RETRY_AFTER = 15.0
 PATIENCE = 5.0
 
 
-class Farewell:
+class OfflineNotice:
     """A thread that calls those who do not know yet."""
 
     def __init__(self, store: Store, rpc: NodeRpc) -> None:
@@ -37,7 +37,7 @@ class Farewell:
         self._stopping = threading.Event()
         #: uuids of offline nodes that have answered
         self._told: set[str] = set()
-        self._thread = threading.Thread(target=self._loop, name="farewell", daemon=True)
+        self._thread = threading.Thread(target=self._loop, name="offline-notice", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
