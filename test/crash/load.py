@@ -152,7 +152,8 @@ class Load:
             if values[0] in FINAL:
                 self._known.end(job_id, values[0])
                 if values[0] != expect:
-                    why = str(client.query_jobs([job_id], ["opresult"]))
+                    # With this field archived jobs answer, too: another client may be quicker.
+                    why = str(client.query_jobs([job_id], ["opresult", "archived"]))
                     if not any(words in why for words in also):
                         self._unexpected(f"job {job_id} ended as {values[0]}, not {expect}: {why}")
                 return
