@@ -115,6 +115,12 @@ class RpcError(GenericError):
     known_as = "OpExecError"
 
 
+class RefusedCallError(RpcError):
+    """A node answers, but does not accept calls of this one."""
+
+    known_as = "OpExecError"
+
+
 class QuorumError(GenericError):
     """Too few master candidates can be reached to keep something safely; nothing was done."""
 

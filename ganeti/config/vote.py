@@ -209,10 +209,23 @@ def hold(
     if missing is None and not failover:
         problem = find_other_master(config, own, answers)
     if missing is not None and not failover:
-        missing += "; if these nodes are dead, see gnt-cluster recover-quorum"
+        missing += _advise(own, answers)
     problem = problem or find_newer_data(config, own, answers, retiring=retiring)
     _check("the vote on the master", problem, missing)
     return answers
+
+
+def _advise(own: Own, answers: Answers) -> str:
+    """What to do when too few nodes answer; nothing when the cause is here, as the text has it."""
+    mine = answers.get(own.node.uuid)
+    if mine is None or not mine.ok:
+        return ""
+    if any(isinstance(answer.error, errors.RefusedCallError) for answer in answers.values()):
+        return (
+            "; nodes answer, but refuse this one, as it is not a master candidate any more:"
+            " gnt-cluster getmaster on another node tells who the master is"
+        )
+    return "; if these nodes are dead, see gnt-cluster recover-quorum"
 
 
 def claim(

@@ -30,6 +30,8 @@ from ganeti.rpc.wire import CallSpec
 
 #: HTTP status with which a node refuses the calls of a master that was replaced.
 DEPOSED = 409
+#: HTTP status with which a node refuses a caller that is not a master candidate.
+REFUSED = 403
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -247,6 +249,9 @@ def _value(spec: CallSpec, reply: Response | errors.GanetiError) -> Any:
         raise reply
     if reply.status == DEPOSED:
         raise errors.DeposedError(reply.body.decode("utf-8", "replace"))
+    if reply.status == REFUSED:
+        text = reply.body[:500].decode("utf-8", "replace")
+        raise errors.RefusedCallError(f"refused the call: {text}")
     if reply.status != 200:
         raise errors.RpcError(f"refused the call with HTTP status {reply.status}")
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 from local_cluster import Cluster, tool
 
-from ganeti import errors
+from ganeti import constants, errors
 from ganeti.base import files
 from ganeti.net import certs, pem
 from ganeti.net.tls.contexts import Identity
@@ -103,6 +105,19 @@ def test_a_node_that_was_down_is_renewed_when_it_is_back(cluster: Cluster) -> No
     cluster.ok("cluster verify")
     assert len(authorities(cluster)) == 1
     assert not cluster.paths().previous_crypto.exists()
+
+
+def test_the_node_daemon_of_the_master_must_answer(cluster: Cluster) -> None:
+    noded = cluster.pid(constants.NODED)
+    assert noded is not None
+    os.kill(noded, signal.SIGKILL)
+    ran = cluster.gnt("cluster renew-crypto --new-node-certificates")
+    assert ran.code == 1
+    assert "the node daemon of the master must answer" in ran.err
+    assert "connection refused" in ran.out
+    assert tool("start-node", cluster.directory, "node1").code == 0
+    cluster.ok("cluster renew-crypto")
+    cluster.ok("cluster verify")
 
 
 def test_secrets_are_the_same_on_all_nodes_afterwards(cluster: Cluster) -> None:

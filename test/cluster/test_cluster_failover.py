@@ -283,6 +283,17 @@ def test_frozen_master_is_fenced(fresh: Cluster) -> None:
     wait_for(lambda: state("node1") == state("node3"), "node1 to have the state")
 
 
+def test_an_old_master_that_was_set_offline_hears_that_nodes_refuse_it(fresh: Cluster) -> None:
+    kill_node(fresh, "node1")
+    assert fresh.gnt(FAILOVER, node="node2", timeout=90).code == 0
+    fresh.ok("node modify --offline yes node1", node="node2")
+    revive(fresh, "node1")
+    ended = masterd(fresh, "node1")
+    assert ended.code != 0
+    assert "nodes answer, but refuse this one" in ended.err
+    assert "recover-quorum" not in ended.err
+
+
 def test_needs_a_majority(fresh: Cluster) -> None:
     kill_node(fresh, "node1")
     kill_node(fresh, "node3")

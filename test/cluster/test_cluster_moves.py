@@ -335,6 +335,26 @@ def test_failover_from_a_node_that_does_not_answer(cluster: Cluster, web: str) -
     assert cluster.ok("cluster verify").code == 0
 
 
+def test_a_second_copy_on_a_node_that_has_no_disk_of_it_any_more(cluster: Cluster) -> None:
+    name = "web9.example.com"
+    cluster.ok("instance add -n node2 -o noop -t file --disk 0:size=8M --no-nics", name)
+    kill_noded(cluster, "node2")
+    cluster.ok("node modify --offline yes node2")
+    refused = cluster.gnt("instance failover -f", name)
+    assert refused.code == 1
+    assert f"gnt-instance recreate-disks -n NODE {name}" in refused.err
+    cluster.ok("instance recreate-disks -n node3", name)
+    cluster.ok("instance startup", name)
+    assert tool("start-node", cluster.directory, "node2").code == 0
+    cluster.ok("node modify --offline no node2")
+    repair = f"failover --cleanup --ignore-consistency {name}"
+    assert f"gnt-instance {repair}" in cluster.gnt("cluster verify").out
+    ended = cluster.ok(f"instance failover -f {repair.removeprefix('failover ')}")
+    assert f"ending the copy of {name} on node2.example.com" in ended.out
+    assert f"{name}: runs on" not in cluster.gnt("cluster verify").out
+    cluster.ok("instance remove -f", name)
+
+
 def test_a_guest_that_cannot_be_ended_is_not_started_elsewhere(cluster: Cluster, web: str) -> None:
     script(cluster, "node2", stop={"*": {"lie": True}})
     ran = cluster.gnt("instance failover -f --shutdown-timeout 1 -n node3", web)

@@ -6,7 +6,7 @@ import stat
 import time
 from collections.abc import Iterator
 
-from ganeti.doctor.facts import File, Membership, Stage
+from ganeti.doctor.facts import Certificate, File, Membership, Stage
 from ganeti.doctor.findings import Finding, fail, ok, warn
 
 _LEVELS = {"warning": warn, "error": fail}
@@ -96,12 +96,29 @@ def _certificates(facts: Membership) -> Iterator[Finding]:
             yield _LEVELS[each.level](
                 "certificates",
                 f"{each.path} {each.text}",
-                "on the master: gnt-cluster verify says which command renews it",
+                _renewal(each),
             )
         else:
             good.append(each)
     if good and len(good) == len(facts.certificates):
         yield ok("certificates", f"{len(good)} certificates are valid")
+
+
+def _renewal(certificate: Certificate) -> str:
+    """How to renew a certificate: by a node call as long as the node is still trusted."""
+    if certificate.path.endswith("/rapi.pem"):
+        return "on the master: gnt-cluster renew-crypto --new-rapi-certificate"
+    if "spice" in certificate.path:
+        return "on the master: gnt-cluster renew-crypto --new-spice-certificate"
+    if certificate.level == "error" and "expired" in certificate.text:
+        return (
+            "on the master: gnt-node add --readd with the name of this server; if this is the"
+            " master, or all nodes have such certificates, set the clocks back, then gnt-cluster"
+            " renew-crypto"
+        )
+    if "valid only from" in certificate.text:
+        return "correct the clock of this server"
+    return "on the master: gnt-cluster renew-crypto --expiring"
 
 
 def _daemons(facts: Membership) -> Iterator[Finding]:

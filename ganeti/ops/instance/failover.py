@@ -43,7 +43,7 @@ class InstanceFailover(
         """How the node is found, None for a clean-up."""
         yield from self.lock_instance()
         if self.op.cleanup:
-            yield from cleanup.locks(self.ctx, self.instance)
+            yield from cleanup.locks(self.ctx, self.instance, force=self.op.ignore_consistency)
             return None
         third = third_node.find_wanted_node(self.ctx.config, self.instance, self.op)
         way: _Way

@@ -50,7 +50,7 @@ class InstanceMigrate(
         """How the node is found, None for a clean-up."""
         yield from self.lock_instance()
         if self.op.cleanup:
-            yield from cleanup.locks(self.ctx, self.instance)
+            yield from cleanup.locks(self.ctx, self.instance, force=False)
             return None
         way = Destination(self.ctx, self.instance, self.op)
         yield from way.locks()

@@ -114,8 +114,14 @@ def _explain_fixed(config: Config, instance: Instance) -> str:
     which = "the disks"
     if len(held) < len(disks):
         which = ", ".join(f"{disk.iv_name} ({disk.dev_type})" for disk in held)
+    primary = config.nodes[instance.primary_node]
     way = "gnt-instance move copies them to another node"
-    if any(item.mirrored for item in traits.values()):
+    if primary.offline:
+        way = (
+            f"they are back when {primary.name} is. If it never comes back, gnt-instance"
+            f" recreate-disks -n NODE {instance.name} makes empty ones for a backup"
+        )
+    elif any(item.mirrored for item in traits.values()):
         way = "gnt-instance modify -t drbd mirrors them too, or detach them (gnt-disk detach)"
     template = config.disk_template(instance)
     return (

@@ -366,3 +366,25 @@ def test_certificates_are_judged_as_everywhere() -> None:
     found = list(membership.check(replace(NODE, certificates=(end, soon))))
     assert "server.pem expired on" in told(found, Level.FAIL)[0]
     assert "client.pem valid until" in told(found, Level.WARN)[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "level", "text", "words"),
+    [
+        ("server.pem", "error", "expired on 2026-01-01", "gnt-node add --readd"),
+        ("server.pem", "warning", "valid until 2026-12-01", "renew-crypto --expiring"),
+        ("server.pem", "error", "valid only from 2030-01-01", "correct the clock"),
+        ("rapi.pem", "error", "expired on 2026-01-01", "--new-rapi-certificate"),
+        ("spice.pem", "error", "expired on 2026-01-01", "--new-spice-certificate"),
+    ],
+)
+def test_the_remedy_of_a_certificate_fits_what_is_wrong(
+    path: str, level: str, text: str, words: str
+) -> None:
+    wrong = Certificate(f"/var/lib/ganeti/{path}", level, text)
+    (found,) = (
+        each
+        for each in membership.check(replace(NODE, certificates=(wrong,)))
+        if each.check == "certificates"
+    )
+    assert words in found.remedy

@@ -110,25 +110,35 @@ def renew(ctx: Context, *, everywhere: bool) -> None:
             another renewal goes on from there.
     """
     nodes = [candidates.online(node) for node in ctx.config.nodes.values()]
-    digests = _digests(ctx.rpc, nodes)
+    digests, silent = _digests(ctx.rpc, nodes)
     digests |= _repair(ctx, [node for node in nodes if node.uuid not in digests])
     reached = [node for node in nodes if node.uuid in digests]
     for node in nodes:
         if node.uuid not in digests:
             ctx.warn(
-                f"node {node.name} does not answer and keeps its old certificates; run gnt-cluster"
-                " renew-crypto when it is back"
+                f"{node.name} does not answer and keeps its old certificates"
+                f" ({errors.text(silent[node.uuid])}); run gnt-cluster renew-crypto when it is"
+                f" back, or gnt-node add --readd {node.name} if its certificates have expired"
             )
+    if ctx.config.cluster.master_node not in digests:
+        raise errors.OpExecError(
+            "the node daemon of the master must answer; if its certificates have expired, set the"
+            " clocks of all nodes to a time before that, restart the daemons, and repeat this"
+        )
     if everywhere:
         _renew(ctx, reached, digests)
     if len(reached) == len(nodes):
         _call_each(ctx.rpc, reached, NodeCalls.crypto_forget)
 
 
-def _digests(rpc: NodeRpc, nodes: Iterable[Node]) -> dict[NodeUuid, str]:
-    """Digests of the client certificates of the nodes that answer."""
+def _digests(
+    rpc: NodeRpc, nodes: Iterable[Node]
+) -> tuple[dict[NodeUuid, str], dict[NodeUuid, errors.GanetiError]]:
+    """Digests of the client certificates of nodes that answer, and why the others do not."""
     answers = rpc.call_many(nodes, NodeCalls.node_crypto_tokens, [("ssl", "get", {})])
-    return {uuid: answer.get()[0][1] for uuid, answer in answers.items() if answer.error is None}
+    found = {uuid: answer.get()[0][1] for uuid, answer in answers.items() if answer.error is None}
+    failed = {uuid: answer.error for uuid, answer in answers.items() if answer.error is not None}
+    return found, failed
 
 
 # nodes that were down ------------------------------------------------------------------------
@@ -151,7 +161,7 @@ def _repair(ctx: Context, nodes: Sequence[Node]) -> dict[NodeUuid, str]:
             ctx.warn(errors.text(err))
             continue
         try:
-            digests = _digests(rpc, left)
+            digests, _silent = _digests(rpc, left)
             for node in left:
                 if node.uuid in digests:
                     repaired[node.uuid] = _repair_one(ctx, rpc, node, digests[node.uuid], trusted)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
+from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel, RunState
 from ganeti.model.node import Node
@@ -22,10 +23,23 @@ from ganeti.rpc.client import Answer
 from ganeti.rpc.objects import RightState, RunRight
 
 
-def locks(ctx: Context, instance: Instance) -> Needs:
-    """Locks of all nodes that could run the instance."""
-    nodes = [node.uuid for node in placement.list_other_nodes(ctx.config, instance)]
+def locks(ctx: Context, instance: Instance, *, force: bool) -> Needs:
+    """Locks of all nodes that are asked."""
+    nodes = [node.uuid for node in _list_others(ctx.config, instance, force=force)]
     yield Need(LockLevel.NODE, [instance.primary_node, *nodes], shared=True)
+
+
+def _list_others(config: Config, instance: Instance, *, force: bool) -> list[Node]:
+    """Nodes beside the primary one that are asked; with ``force`` also those that had it before.
+
+    A copy can be left on a node that has no disk of the instance any more: the node was marked
+    offline and was not off, and the disks were made elsewhere meanwhile.
+    """
+    others = placement.list_other_nodes(config, instance)
+    if force:
+        known = {instance.primary_node, *(node.uuid for node in others)}
+        others += [node for node in config.nodes.values() if node.uuid not in known]
+    return others
 
 
 @dataclass(frozen=True)
@@ -89,7 +103,7 @@ class Cleanup:
 
     def _query_nodes(self) -> list[_Seen]:
         ctx, config, instance = self._ctx, self._ctx.config, self._instance
-        nodes = [self._primary, *placement.list_other_nodes(config, instance)]
+        nodes = [self._primary, *_list_others(config, instance, force=self._force)]
         hypervisor = str(instance.real_hypervisor)
         params = config.cluster.hvparams.get(hypervisor, {})
         infos = ctx.rpc.call_many(nodes, NodeCalls.instance_info, instance.name, hypervisor, params)
