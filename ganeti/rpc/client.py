@@ -124,11 +124,11 @@ class NodeRpc:
     ) -> dict[NodeUuid, Answer[T]]:
         """The same call to many nodes at once; answers by node uuid. Never raises for a node."""
         spec = _spec(method)
-        common = _body(args, kwargs) if objects.localised(args, "") is args else None
+        common = _body(spec, args, kwargs) if objects.localised(args, "") is args else None
         return self._fan_out(
             spec,
             {
-                node.uuid: (node, _body(args, kwargs, node) if common is None else common)
+                node.uuid: (node, _body(spec, args, kwargs, node) if common is None else common)
                 for node in nodes
             },
         )
@@ -140,7 +140,9 @@ class NodeRpc:
     ) -> dict[NodeUuid, Answer[T]]:
         """One call to many nodes with different arguments: node uuid -> (node, arguments)."""
         spec = _spec(method)
-        todo = {uuid: (node, _body(args, {}, node)) for uuid, (node, args) in arguments.items()}
+        todo = {
+            uuid: (node, _body(spec, args, {}, node)) for uuid, (node, args) in arguments.items()
+        }
         return self._fan_out(spec, todo)
 
     def call_address(
@@ -154,10 +156,11 @@ class NodeRpc:
             secondary_ip=address,
             group=GroupUuid(""),
         )
-        answer: Answer[T] = self._fan_out(_spec(method), {node.uuid: (node, _body(args, kw))})[
-            node.uuid
-        ]
-        return answer.get()
+        spec = _spec(method)
+        answers: dict[NodeUuid, Answer[T]] = self._fan_out(
+            spec, {node.uuid: (node, _body(spec, args, kw))}
+        )
+        return answers[node.uuid].get()
 
     def _fan_out(
         self, spec: CallSpec, todo: Mapping[NodeUuid, tuple[Node, bytes]]
@@ -227,14 +230,14 @@ def _spec(method: Callable[..., Any]) -> CallSpec:
 
 
 def _body(
-    args: tuple[object, ...], kwargs: Mapping[str, object], node: Node | None = None
+    spec: CallSpec, args: tuple[object, ...], kwargs: Mapping[str, object], node: Node | None = None
 ) -> bytes:
     """Arguments on the wire; with ``node`` as they hold on that node."""
     if kwargs:
         raise errors.ProgrammerError("node calls take positional arguments only")
     if node is not None:
         args = objects.localised(args, node.uuid)
-    return jsonio.dumps_bytes(wire.encode(list(args)))
+    return jsonio.dumps_bytes(wire.encode(wire.trim_args(spec, args)))
 
 
 def _answer(spec: CallSpec, node: Node, reply: Response | errors.GanetiError) -> Answer[Any]:

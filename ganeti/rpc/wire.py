@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import base64
 import inspect
+import typing
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast, get_type_hints
@@ -57,6 +59,8 @@ class CallSpec:
     args: Any
     result: Any
     doc: str
+    #: defaults of the last arguments
+    defaults: tuple[Any, ...] = ()
     #: whether every node may make it, not only master candidates
     by_any_node: bool = False
 
@@ -75,8 +79,9 @@ def specs() -> dict[str, CallSpec]:
 def _spec(name: str, family: type, function: Any) -> CallSpec:
     hints = get_type_hints(function)
     result = hints.pop("return")
-    order = [key for key in inspect.signature(function).parameters if key != "self"]
-    types = tuple(hints[key] for key in order)
+    parameters = {k: v for k, v in inspect.signature(function).parameters.items() if k != "self"}
+    types = tuple(hints[key] for key in parameters)
+    defaults = tuple(v.default for v in parameters.values() if v.default is not v.empty)
     args: Any = tuple[types] if types else tuple[()]  # type: ignore[valid-type]
     return CallSpec(
         name,
@@ -85,6 +90,7 @@ def _spec(name: str, family: type, function: Any) -> CallSpec:
         args,
         result,
         inspect.getdoc(function) or "",
+        defaults,
         bool(function.__rpc_by_any_node__),
     )
 
@@ -94,8 +100,27 @@ def encode(value: object) -> Any:
     return msgspec.to_builtins(value)
 
 
-def decode_args(spec: CallSpec, value: object) -> tuple[Any, ...]:
-    """Checked arguments; ParameterError names call and argument."""
+def trim_args(spec: CallSpec, values: Sequence[object]) -> list[object]:
+    """Arguments without the last ones that are as by default: an older node may not know them."""
+    left = list(values)
+    known = list(spec.defaults)
+    while known and len(left) > len(typing.get_args(spec.args)) - len(spec.defaults):
+        if left[-1] != known.pop():
+            break
+        left.pop()
+    return left
+
+
+def decode_args(spec: CallSpec, value: Sequence[object]) -> tuple[Any, ...]:
+    """Checked arguments; ParameterError names call and argument.
+
+    The last ones may be missing if they have defaults, as an older master does not know them. Of
+    objects, members that only a newer master knows are left out. Further arguments are refused: a
+    newer master gives them only when they matter.
+    """
+    missing = len(typing.get_args(spec.args)) - len(value)
+    if 0 < missing <= len(spec.defaults):
+        value = [*value, *encode(spec.defaults[-missing:])]
     try:
         return cast(tuple[Any, ...], typed.convert(value, spec.args, strict=True))
     except msgspec.ValidationError as err:
