@@ -69,6 +69,11 @@ class Paths:
         return self.data / "init-unfinished"
 
     @property
+    def upgrade_intent(self) -> Path:
+        """There while an upgrade has not come to its end: from which version, to which, by whom."""
+        return self.data / "intent-to-upgrade"
+
+    @property
     def epoch_file(self) -> Path:
         """Number of the highest master term that this node has seen."""
         return self.data / "epoch"
@@ -221,6 +226,11 @@ class Paths:
         return self.run / "host-stops"
 
     @property
+    def version_problem(self) -> Path:
+        """What the last helper that went over to another version had to complain about."""
+        return self.run / "version-switch.problem"
+
+    @property
     def instance_status(self) -> Path:
         """A line ``<instance> <status>`` for each instance, as the watcher saw it."""
         return self.run / "instance-status"
@@ -283,6 +293,11 @@ class Paths:
         return self.under("/etc/ganeti")
 
     @property
+    def version_link(self) -> Path:
+        """Leads to the directory of the version of this software that this node uses."""
+        return self.conf / "lib"
+
+    @property
     def hooks(self) -> Path:
         return self.conf / "hooks"
 
@@ -300,6 +315,11 @@ class Paths:
     def restricted_allow(self) -> Path:
         """Names of those that this node runs, one a line; without the file none."""
         return self.conf / "restricted-commands.allow"
+
+    @property
+    def version_lock(self) -> Path:
+        """Held while this node changes from one version of this software to another."""
+        return self.locks / "ganeti-version.lock"
 
     @property
     def restricted_lock(self) -> Path:

@@ -203,6 +203,39 @@ def _replace(path: Path, raw: bytes, mode: int, fsync: bool, owner: tuple[int, i
         raise
 
 
+def set_aside(path: Path, label: str, *, keep: bool = False) -> Path:
+    """Copy (``keep``) or rename a file to a name of its own beside it; that name.
+
+    A copy can be read by its owner only, for it may hold secrets. Nothing is overwritten.
+
+    Raises:
+        OSError: no permission, disk full; nothing was changed.
+    """
+    number = 0
+    while True:
+        target = path.with_name(f"{path.name}.{label}{f'-{number}' if number else ''}")
+        try:
+            fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            number += 1
+            continue
+        break
+    if keep:
+        with os.fdopen(fd, "wb") as stream:
+            try:
+                stream.write(path.read_bytes())
+                stream.flush()
+                os.fsync(stream.fileno())
+            except OSError:
+                target.unlink()
+                raise
+    else:
+        os.close(fd)
+        path.rename(target)
+    fsync_dir(path.parent)
+    return target
+
+
 def sweep(directory: Path, names: Iterable[str]) -> None:
     """Remove what :func:`write_atomic` of these files left when it was killed.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganeti import constants, errors
-from ganeti.base import daemon, files, process
+from ganeti.base import daemon, files, process, releases
 from ganeti.paths import Paths
 
 #: Seconds until a daemon must say that it is ready.
@@ -51,9 +51,12 @@ class Service:
     def unit(self) -> str:
         return f"{self.name}.service"
 
-    def argv(self, *options: str) -> list[str]:
-        """Command line with the interpreter that runs this program."""
-        return [sys.executable, "-m", self.module, *options]
+    def argv(self, paths: Paths, *options: str) -> list[str]:
+        """Command line with the version in use, which may be another than that of this program."""
+        python = releases.find_python(paths)
+        if python == sys.executable:
+            return [python, "-m", self.module, *options]
+        return [*releases.isolate(python, self.module), *options]
 
 
 #: All daemons in the order of their start.
@@ -169,7 +172,7 @@ def start(name: str, paths: Paths, *options: str) -> None:
     if uses_systemd(paths):
         _start_unit(service, paths, options)
         return
-    words = service.argv(*options_of(service, paths), *options)
+    words = service.argv(paths, *options_of(service, paths), *options)
     _check(process.run(words, timeout=START_TIMEOUT, env=dict(os.environ)))
 
 

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from ganeti import constants, errors, paths
-from ganeti.base import services
+from ganeti.base import files, releases, services
+from ganeti.bootstrap import switch_version
 from ganeti.paths import Paths
 
 PROGRAM = "daemon-util"
@@ -36,7 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return function(paths.current(), rest)
     except errors.GanetiError as err:
         print(f"{PROGRAM}: {errors.text(err)}", file=sys.stderr)
-        return constants.EXIT_FAILURE
+    except OSError as err:
+        print(f"{PROGRAM}: {errors.text(files.failure(err))}", file=sys.stderr)
+    return constants.EXIT_FAILURE
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -133,6 +136,13 @@ def _check_exitcode(_where: Paths, args: _Args) -> int:
     return constants.EXIT_FAILURE
 
 
+def _switch_version(where: Paths, args: _Args) -> int:
+    version = releases.parse(args[0])
+    switch_version.switch(where, version)
+    print(f"Version {version} is in use")
+    return constants.EXIT_SUCCESS
+
+
 def _reload_ssh_keys(_where: Paths, _args: _Args) -> int:
     command = ["systemctl", "reload", "ssh.service"]
     try:
@@ -177,7 +187,7 @@ _ACTIONS: Mapping[str, _Action] = {
         "path of the pid file",
     ),
     "daemon-executable": (
-        lambda _where, args: _say([" ".join(services.ALL[args[0]].argv())]),
+        lambda where, args: _say([" ".join(services.ALL[args[0]].argv(where))]),
         "DAEMON",
         "command line of a daemon",
     ),
@@ -186,6 +196,11 @@ _ACTIONS: Mapping[str, _Action] = {
     "reload-ssh-keys": (_reload_ssh_keys, "", "have sshd read its host keys again"),
     "check-config": (_check_config, "", "whether this node belongs to a cluster"),
     "check-exitcode": (_check_exitcode, "CODE", "what the exit code of a daemon means"),
+    "switch-version": (
+        _switch_version,
+        "VERSION",
+        "use another installed version on this node, start the daemons that run again",
+    ),
     "use-systemctl": (
         lambda where, _args: _exit(services.uses_systemd(where)),
         "",

@@ -38,6 +38,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         'repair-disk-sizes': 'verify',
         'search-tags': 'show',
         'show-ispecs-cmd': 'show',
+        'upgrade': 'upgrade',
         'verify': 'verify',
         'verify-disks': 'verify',
         'version': 'show',

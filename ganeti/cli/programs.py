@@ -16,6 +16,7 @@ CLUSTER = Program(
         "change",
         "remote",
         "power",
+        "upgrade",
     ),
 )
 NODE = Program(

@@ -28,6 +28,7 @@ from ganeti.node.switches import Switches
 from ganeti.node.system import System
 from ganeti.node.transfer import Transfer
 from ganeti.node.verify import Verifier
+from ganeti.node.versions import Versions
 
 
 class Families:
@@ -52,6 +53,7 @@ class Families:
         guest_os = GuestOs(context, disks)
         self.all: tuple[object, ...] = (
             system,
+            Versions(context),
             Verifier(context, system, instances, disks, storage, guest_os),
             replica,
             MasterIp(context, hooks),

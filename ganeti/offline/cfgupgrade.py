@@ -21,7 +21,7 @@ from ganeti.config.upgrade.report import Report
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.offline import surroundings
-from ganeti.offline.data_directory import DataDirectory, set_aside
+from ganeti.offline.data_directory import DataDirectory
 
 PROGRAM = "cfgupgrade"
 _DESCRIPTION = """\
@@ -174,7 +174,7 @@ class _Run:
             f" to {versions.text(constants.CONFIG_VERSION)}?"
         )
         with self._keep_master_away():
-            backup = set_aside(self.paths.config_file, label, keep=True)
+            backup = files.set_aside(self.paths.config_file, label, keep=True)
             config = found.config
             if certificates:
                 surroundings.make_certificates(self.paths, config, label)
@@ -221,10 +221,10 @@ class _Run:
         self._confirm(f"Take {self.paths.config_file} back to {versions.text(target)}?")
         with self._keep_master_away():
             label = _label(version)
-            backup = set_aside(self.paths.config_file, label, keep=True)
+            backup = files.set_aside(self.paths.config_file, label, keep=True)
             self._write(found.raw)
             if journal.exists():
-                set_aside(journal, label)
+                files.set_aside(journal, label)
         self._report_success(version, target, found.report, str(backup))
         return constants.EXIT_SUCCESS
 

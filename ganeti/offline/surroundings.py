@@ -14,7 +14,7 @@ from ganeti.config import ssconf
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.net import certs, pem
-from ganeti.offline.data_directory import DataDirectory, set_aside
+from ganeti.offline.data_directory import DataDirectory
 from ganeti.paths import Paths
 
 
@@ -83,7 +83,7 @@ def _move_users(old: Path, where: Paths) -> None:
 
 def _setting_aside(path: Path, label: str) -> Callable[[], None]:
     def do() -> None:
-        set_aside(path, label)
+        files.set_aside(path, label)
 
     return do
 
@@ -107,7 +107,7 @@ def make_certificates(where: Paths, config: Config, label: str) -> None:
     master = config.master
     for path in (where.server_cert, where.client_cert, where.ca_key):
         if path.exists():
-            set_aside(path, label)
+            files.set_aside(path, label)
     authority = certs.create_ca(config.cluster.cluster_name)
     names = [master.primary_ip]
     certs.write(where.server_cert, certs.issue_server(authority, master.name, names))

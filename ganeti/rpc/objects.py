@@ -229,6 +229,21 @@ class JobLog(msgspec.Struct, kw_only=True):
     cut: bool
 
 
+class VersionState(msgspec.Struct, kw_only=True):
+    """The versions of this software on a node, as ``X.Y``."""
+
+    #: version of the node daemon, and its release (``X.Y.Z``)
+    running: str
+    release: str
+    #: what the link of the node leads to; empty without one
+    active: str
+    installed: list[str]
+    #: whether a helper is going over to another one now
+    switching: bool = False
+    #: why the last helper gave up
+    problem: str = ""
+
+
 class Console(msgspec.Struct, kw_only=True, omit_defaults=True):
     """How to reach the console of an instance."""
 

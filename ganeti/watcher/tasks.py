@@ -18,6 +18,7 @@ from ganeti.watcher import (
     instances,
     reservations,
     status,
+    versions,
 )
 from ganeti.watcher.round import Here, Round
 
@@ -26,6 +27,7 @@ NodeTask = Callable[[Here], None]
 
 #: Name, as in the log, and the function; in the order in which they are done on each node.
 NODE_TASKS: Mapping[str, NodeTask] = {
+    "versions": versions.run,
     "daemons": daemons.run,
     "hooks": hooks.run,
 }

@@ -168,7 +168,7 @@ class NetNode:
         """Start a daemon; what it says when it does not run."""
         if self.pid(name) is not None:
             return Ran(0, "", "runs already")
-        return self.run(services.ALL[name].argv(), timeout)
+        return self.run(services.ALL[name].argv(self.paths), timeout)
 
     def signal(self, name: str, number: signal.Signals) -> bool:
         """Send a signal to a daemon; False when it does not run."""

@@ -22,10 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_YET: dict[str, frozenset[str]] = {
     "commands": frozenset({
         "gnt-backup export", "gnt-backup import", "gnt-backup list", "gnt-backup list-fields",
-        "gnt-backup remove", "gnt-cluster upgrade",
+        "gnt-backup remove",
     }),
-    "options": frozenset({"gnt-backup", "gnt-cluster upgrade"}),
-    "options with values": frozenset({"gnt-backup", "gnt-cluster upgrade"}),
+    "options": frozenset({"gnt-backup"}),
+    "options with values": frozenset({"gnt-backup"}),
     "opcodes": frozenset({"OP_BACKUP_EXPORT", "OP_BACKUP_PREPARE", "OP_BACKUP_REMOVE"}),
     "requests of the remote API": frozenset({
         "DELETE /2/instances/<instance>/export", "PUT /2/instances/<instance>/export",

@@ -34,16 +34,18 @@ class Upgraded:
     report: Report
 
 
-def upgrade(raw: Any) -> Upgraded:
+def upgrade(raw: Any, *, newer: bool = False) -> Upgraded:
     """The configuration that the content of a ``config.data`` means; ``raw`` stays as it is.
 
     A configuration that is ours already comes out as it went in, without changes in the report.
+    With ``newer`` it may be of the version after ours: what only that one knows is left out, and
+    named among the unknown keys of the report.
 
     Raises:
         ConfigurationError: no configuration, one of a version that has no way to ours, or damaged;
             the text names the path of what is wrong.
     """
-    version = versions.find_version(raw)
+    version = versions.find_version(raw, newer=newer)
     report = Report()
     result = copy.deepcopy(raw)
     shape.check(result, report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ganeti import constants, errors
+from ganeti.base import releases
 
 #: Oldest version that can be brought up.
 OLDEST = 2_070_000
@@ -17,8 +18,10 @@ def text(version: int) -> str:
     return f"{major}.{minor}.{revision}" if revision else f"{major}.{minor}"
 
 
-def find_version(raw: object) -> int:
+def find_version(raw: object, *, newer: bool = False) -> int:
     """The version of the content of a ``config.data`` that can be upgraded, or is ours.
+
+    With ``newer`` also of the version after ours, of which what we do not know is left out.
 
     Raises:
         ConfigurationError: it is not a configuration, or one that is too old or too new.
@@ -30,7 +33,9 @@ def find_version(raw: object) -> int:
         )
     if not 1_000_000 <= version < 100_000_000:
         raise errors.ConfigurationError(f"version {version} is not a version of a configuration")
-    if version // 10_000 > constants.CONFIG_VERSION // 10_000:
+    ours = releases.read_config_number(constants.CONFIG_VERSION)
+    found = releases.read_config_number(version)
+    if found > ours and not (newer and found.is_beside(ours)):
         raise errors.ConfigurationError(
             f"the configuration is of version {text(version)}, which is newer than this software"
             f" ({text(constants.CONFIG_VERSION)}): use the software of that version"

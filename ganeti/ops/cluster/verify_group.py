@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ganeti import constants, errors
+from ganeti.base import releases
 from ganeti.base.text import plural
 from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
@@ -166,21 +167,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         name = answer.node.name
         value = answer.get()
         silent = {self.ctx.config.nodes[uuid].name for uuid in self._silent}
-        version = value.get("version") or [None, ""]
-        if version[0] != constants.PROTOCOL_VERSION:
-            report.error(
-                "ENODEVERSION",
-                "node",
-                name,
-                f"protocol {version[0]}, the master has {constants.PROTOCOL_VERSION}",
-            )
-        elif version[1] != constants.RELEASE_VERSION:
-            report.warning(
-                "ENODEVERSION",
-                "node",
-                name,
-                f"software {version[1]}, the master has {constants.RELEASE_VERSION}",
-            )
+        _verify_version(report, name, value.get("version") or [None, ""])
         seconds, micros = value.get("time") or [0, 0]
         there = seconds + micros / 1_000_000
         if not started - constants.MAX_CLOCK_SKEW <= there <= ended + constants.MAX_CLOCK_SKEW:
@@ -364,3 +351,24 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
                 if code == hooks.FAILED:
                     text = f"script {script} failed: {output}"
                     report.error("ENODEHOOKS", "node", answer.node.name, text)
+
+
+def _verify_version(report: Report, name: str, version: Sequence[Any]) -> None:
+    """A node of another version, and how it gets that of the master."""
+    number, release = version
+    if number == constants.PROTOCOL_VERSION:
+        if release != constants.RELEASE_VERSION:
+            report.warning(
+                "ENODEVERSION",
+                "node",
+                name,
+                f"software {release}, the master has {constants.RELEASE_VERSION}",
+            )
+        return
+    text = f"protocol {number}, the master has {constants.PROTOCOL_VERSION}"
+    if isinstance(number, int) and releases.read_config_number(number).is_beside(releases.OWN):
+        text += (
+            f"; run 'gnt-cluster upgrade --to {releases.OWN}' on the master, when version"
+            f" {releases.OWN} is installed there"
+        )
+    report.error("ENODEVERSION", "node", name, text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganeti import constants, errors
+from ganeti.base import releases
 from ganeti.config.changes import Draft
 from ganeti.model import base, params
 from ganeti.model.config import Config
@@ -97,7 +98,8 @@ class NodeAdd(PlannedOperation[OpNodeAdd, _Plan, None]):
         if version != constants.PROTOCOL_VERSION:
             raise errors.make_environment_error(
                 f"node {name} speaks protocol {version}, this cluster"
-                f" {constants.PROTOCOL_VERSION}: install the same version there"
+                f" {constants.PROTOCOL_VERSION}: install version {releases.OWN} there, and run"
+                f" 'ganeti-daemon-util switch-version {releases.OWN}' there if it has several"
             )
         tokens = rpc.call_address(address, name, NodeCalls.node_crypto_tokens, [("ssl", "get", {})])
         return tokens[0][1]

@@ -5,7 +5,7 @@ Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family h
 the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
 Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
 ``disk_*``, ``crypto_*``, ``copy_status``,
-``guests_ended``, ``host_stops`` and ``job_log``; sizes are MiB, times seconds.
+``guests_ended``, ``host_stops``, ``job_log`` and ``version_*``; sizes are MiB, times seconds.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ from ganeti.rpc.calls.switches import SwitchCalls
 from ganeti.rpc.calls.system import SystemCalls
 from ganeti.rpc.calls.transfer import TransferCalls
 from ganeti.rpc.calls.verify import VerifyCalls
+from ganeti.rpc.calls.versions import VersionCalls
 
 
 class NodeCalls(
     SystemCalls,
+    VersionCalls,
     VerifyCalls,
     ReplicaCalls,
     MasterIpCalls,

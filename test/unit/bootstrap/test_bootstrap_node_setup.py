@@ -240,7 +240,7 @@ def test_a_name_without_address_is_refused(where: Paths) -> None:
 @pytest.mark.parametrize("name", [constants.NODED, constants.MASTERD])
 def test_the_command_line_of_a_daemon_runs_that_daemon(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        services.ALL[name].argv("--help"),
+        services.ALL[name].argv(Paths(tmp_path), "--help"),
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,

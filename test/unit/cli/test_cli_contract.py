@@ -19,7 +19,6 @@ CONTRACT = jsonio.loads(FILE.read_text(encoding="utf-8"))
 #: Commands that may be missing.
 NOT_BUILT = {
     *(("gnt-backup", name) for name in ("export", "import", "list", "list-fields", "remove")),
-    ("gnt-cluster", "upgrade"),
 }
 DOCUMENTED = [(name, command) for name, found in CONTRACT.items() for command in found]
 
