@@ -145,6 +145,21 @@ class Paths:
         return self.data / "spice-ca.pem"
 
     @property
+    def known_hosts(self) -> Path:
+        """Public keys of the SSH servers of all nodes, in the form of OpenSSH."""
+        return self.data / "known_hosts"
+
+    @property
+    def ssh_public_keys(self) -> Path:
+        """Public keys of root of all nodes, a line ``<node uuid> <key>`` each; on candidates."""
+        return self.data / "ganeti_pub_keys"
+
+    @property
+    def ssh_managed(self) -> Path:
+        """Is there when this node lets its cluster say who may log in as root."""
+        return self.data / "ssh-managed"
+
+    @property
     def domain_secret(self) -> Path:
         return self.data / "cluster-domain-secret"
 

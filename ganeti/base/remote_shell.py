@@ -11,7 +11,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 
-from ganeti import errors
+from ganeti import errors, paths
 from ganeti.base import patience, process
 
 VARIABLE = "GANETI_REMOTE_SHELL"
@@ -51,11 +51,20 @@ def argv(
     connect = round(patience.scale(CONNECT_TIMEOUT))
     words = ["ssh", "-oBatchMode=yes", f"-oConnectTimeout={connect}", "-oEscapeChar=none"]
     words.append(f"-oStrictHostKeyChecking={'yes' if check_host_key else 'accept-new'}")
+    words += _known_hosts()
     if tty:
         words.append("-t")
     if port != 22:
         words += ["-p", str(port)]
     return [*words, f"{user}@{node}", "--", text]
+
+
+def _known_hosts() -> list[str]:
+    """The host keys that the cluster knows count as well as those of the user and the host."""
+    where = paths.current()
+    if not where.ssh_managed.exists():
+        return []
+    return [f"-oGlobalKnownHostsFile={where.known_hosts} /etc/ssh/ssh_known_hosts"]
 
 
 def run(

@@ -17,6 +17,7 @@ from ganeti.model.group import NodeGroup
 from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.model.params import Params
+from ganeti.net import ssh_files
 
 DEFAULT_TEMPLATES = ("file", "sharedfile", "diskless")
 FILE_STORAGE_DIR = "/srv/ganeti/file-storage"
@@ -104,7 +105,9 @@ def _choices(settings: InitSettings) -> dict[str, Any]:
         "install_image": settings.install_image or "",
         "zeroing_image": settings.zeroing_image or "",
         "ssh_key_type": settings.ssh_key_type or "rsa",
-        "ssh_key_bits": settings.ssh_key_bits or 2048,
+        "ssh_key_bits": ssh_files.choose_length(
+            settings.ssh_key_type or "rsa", settings.ssh_key_bits
+        ),
     }
     if settings.compression_tools:
         chosen["compression_tools"] = tuple(settings.compression_tools)

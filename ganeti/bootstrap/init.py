@@ -56,6 +56,8 @@ def init_cluster(settings: InitSettings) -> list[str]:
         _storage(where, cluster)
         file_paths.write_default(where, (getattr(cluster, key) for key in file_settings()))
         write_ssconf(where, ssconf.values(Config(data)))
+        if cluster.modify_ssh_setup:
+            files.write_atomic(where.ssh_managed, "", mode=0o644)
         write_checkpoint(Config(data), where)
         # From here on it is a cluster, even if this command is killed.
         files.remove(where.init_mark)
@@ -173,6 +175,7 @@ def _own_files(where: Paths) -> Iterator[Path]:
     yield from (where.config_file, *sealed_file.companions(where.config_file))
     yield from (where.journal_file, where.ca_key, where.ca_cert, where.server_cert)
     yield from (where.client_cert, where.hmac_key, where.domain_secret, where.rapi_cert)
+    yield from (where.ssh_managed, where.ssh_public_keys, where.known_hosts)
 
 
 def remove_files(where: Paths) -> None:

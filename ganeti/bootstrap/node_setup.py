@@ -39,6 +39,7 @@ class SetupRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     client_pem: str
     ssconf: dict[str, str] = {}
     start: bool = True
+    manage_ssh: Annotated[bool, doc("Let the cluster say who may log in as root")] = False
     now: Annotated[float | None, doc("Unix time of the master")] = None
     needs: Annotated[
         dict[str, Any] | None, doc("What instances of the cluster need on this server")
@@ -104,6 +105,10 @@ def setup(request: SetupRequest) -> list[str]:
     files.write_atomic(where.ca_cert, request.ca_pem, mode=0o444)
     files.write_atomic(where.server_cert, request.server_pem, mode=0o400)
     files.write_atomic(where.client_cert, request.client_pem, mode=0o400)
+    if request.manage_ssh:
+        files.write_atomic(where.ssh_managed, "", mode=0o644)
+    else:
+        files.remove(where.ssh_managed)
     write_ssconf(where, request.ssconf)
     file_paths.write_default(where, (request.ssconf.get(key, "") for key in file_settings()))
     files.remove(where.init_mark)

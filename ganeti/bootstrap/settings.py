@@ -13,7 +13,9 @@ class FixedSettings(msgspec.Struct, kw_only=True):
     """What is chosen when a cluster is made and never changed; ``init`` has options from here."""
 
     primary_ip_version: Annotated[Literal[4, 6], doc("Version of the addresses of the nodes")] = 4
-    modify_ssh_setup: Annotated[bool, doc("Change the SSH settings of the nodes")] = True
+    modify_ssh_setup: Annotated[
+        bool, doc("Manage the keys with which root of nodes logs in to nodes")
+    ] = True
 
 
 class InitSettings(FixedSettings, kw_only=True):

@@ -26,7 +26,7 @@ OPCODES: dict[str, Any] = {
     )),
     'FixedSettings': ('What is chosen when a cluster is made and never changed; ``init`` has options from here.', (
         ('primary_ip_version', 'choice', 4, (4, 6), 'Version of the addresses of the nodes'),
-        ('modify_ssh_setup', 'switch_off', True, (), 'Change the SSH settings of the nodes'),
+        ('modify_ssh_setup', 'switch_off', True, (), 'Manage the keys with which root of nodes logs in to nodes'),
     )),
     'HistoryFilter': ('The filter of QueryHistory; what is unset filters nothing.', (
         ('object', 'string', None, (), "Name or uuid, also of what is gone; or 'cluster'"),
@@ -78,7 +78,7 @@ OPCODES: dict[str, Any] = {
     )),
     'OP_CLUSTER_RENEW_CRYPTO': ('Replace certificates and secrets of the cluster, while it works.', (
         ('node_certificates', 'switch', False, (), 'Make new certificates for all nodes'),
-        ('renew_ssh_keys', 'switch', False, (), 'Make new SSH keys for all nodes; refused'),
+        ('renew_ssh_keys', 'switch', False, (), 'Make new SSH keys of root for all nodes'),
         ('ssh_key_type', 'choice', None, ('dsa', 'ecdsa', 'rsa'), 'Algorithm of the new SSH keys'),
         ('ssh_key_bits', 'int', None, (), 'Length of the new SSH keys'),
         ('verbose', 'switch', False, (), 'Report more'),
@@ -649,6 +649,7 @@ OPCODES: dict[str, Any] = {
         ('client_pem', 'string', None, (), ''),
         ('ssconf', 'keyval', None, (), ''),
         ('start', 'switch_off', True, (), ''),
+        ('manage_ssh', 'switch', False, (), 'Let the cluster say who may log in as root'),
         ('now', 'float', None, (), 'Unix time of the master'),
         ('needs', 'keyval', None, (), 'What instances of the cluster need on this server'),
         ('force_join', 'switch', False, (), 'Remove the node from the cluster it belongs to'),

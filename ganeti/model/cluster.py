@@ -68,7 +68,7 @@ class Cluster(Tagged, frozen=True, kw_only=True):
     candidate_pool_size: int = 10
     modify_etc_hosts: bool = False
     modify_ssh_setup: Annotated[
-        bool, doc("Change the SSH settings of the nodes; without effect")
+        bool, doc("Let root of master candidates log in to all nodes; only chosen by init")
     ] = False
     maintain_node_health: bool = False
     uid_pool: Annotated[

@@ -42,11 +42,12 @@ def table(paths: Paths) -> Mapping[str, Distributed]:
         paths.rapi_users,
         paths.rapi_tokens,
         paths.spice_cert,
+        paths.ssh_public_keys,
         paths.conf / "vnc-cluster-password",
     )
     public = (
         paths.ca_cert,
-        paths.data / "known_hosts",
+        paths.known_hosts,
         paths.spice_ca_cert,
     )
     return {

@@ -23,6 +23,7 @@ from ganeti.node.migration import Migration
 from ganeti.node.mirrors import Mirrors
 from ganeti.node.replica import Replica
 from ganeti.node.run_rights import RunRights
+from ganeti.node.ssh import Ssh
 from ganeti.node.storage import Storage
 from ganeti.node.switches import Switches
 from ganeti.node.system import System
@@ -51,16 +52,18 @@ class Families:
         guest_ends = GuestEnds(context)
         instances = Instances(context, disks, rights, self.ends)
         guest_os = GuestOs(context, disks)
+        ssh = Ssh(context)
         self.all: tuple[object, ...] = (
             system,
             Versions(context),
-            Verifier(context, system, instances, disks, storage, guest_os),
+            Verifier(context, system, instances, disks, storage, guest_os, ssh),
             replica,
             MasterIp(context, hooks),
             External(context),
             Switches(context),
             Files(context),
             Crypto(context),
+            ssh,
             hooks,
             storage,
             disks,

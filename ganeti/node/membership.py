@@ -27,7 +27,7 @@ def candidate_files(paths: Paths) -> Iterator[Path]:
     """What a node needs to become master."""
     yield from (paths.position_file, paths.config_file, paths.journal_file, paths.ca_key)
     yield from sealed_file.companions(paths.config_file)
-    yield from (paths.rapi_cert, paths.rapi_users, paths.rapi_tokens)
+    yield from (paths.rapi_cert, paths.rapi_users, paths.rapi_tokens, paths.ssh_public_keys)
     yield from paths.history.glob("*")
     for pattern in ("job-*", "archive/*/job-*", "keys/*"):
         yield from (path for path in paths.queue.glob(pattern) if not path.is_dir())
@@ -47,11 +47,7 @@ def cluster_files(paths: Paths) -> Iterator[Path]:
     )
     yield from data.glob("watcher.*.data")
     yield from data.glob("watcher.*.instance-status")
-    for name in (
-        "known_hosts",
-        "ganeti_pub_keys",
-    ):
-        yield data / name
+    yield from (paths.known_hosts, paths.ssh_managed)
     yield from data.glob("ssconf_*")
     yield from (paths.spice_cert, paths.spice_ca_cert)
     yield from paths.previous_crypto.glob("*/*")

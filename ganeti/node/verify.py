@@ -23,6 +23,7 @@ from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.node.guest_os import GuestOs
 from ganeti.node.instances import Instances
+from ganeti.node.ssh import Ssh
 from ganeti.node.storage import Storage
 from ganeti.node.system import System
 from ganeti.rpc.calls.verify import VerifyCalls
@@ -30,12 +31,6 @@ from ganeti.rpc.objects import Json
 from ganeti.rpc.wire import encode
 from ganeti.storage import file, file_paths
 from ganeti.storage.drbd import host
-
-#: Checks for parts that this version does not have.
-_ABSENT: Final = {
-    "ssh-clutter": "SSH between nodes",
-    "ssh-setup": "SSH between nodes",
-}
 
 #: Seconds until a node must have answered over the remote shell.
 LOG_IN_TIMEOUT: Final = 20.0
@@ -54,6 +49,7 @@ class Verifier(VerifyCalls):
         disks: Disks,
         storage: Storage,
         guest_os: GuestOs,
+        ssh: Ssh,
     ) -> None:
         self._context = context
         self._system = system
@@ -88,6 +84,10 @@ class Verifier(VerifyCalls):
             "oslist": lambda _arg, _hv: guest_os.os_diagnose(),
             "pvlist": lambda names, _hv: storage.physicals(_texts(names)),
             "shared-file-storage-path": self._shared_path,
+            "ssh-clutter": lambda keys, _hv: ssh.find_clutter(_convert(keys, dict[str, str])),
+            "ssh-setup": lambda keys, _hv: ssh.find_flaws(
+                *_convert(keys, tuple[dict[str, str], dict[str, str]])
+            ),
             "time": lambda _arg, _hv: clock.split(context.clock.now()),
             "user-scripts": self._user_scripts,
             "vglist": lambda _arg, _hv: storage.vg_list(),
@@ -259,10 +259,7 @@ class Verifier(VerifyCalls):
 
 
 def _describe_unknown_check(name: str) -> str:
-    part = _ABSENT.get(name)
-    if part is None:
-        return f"not checked: check {name[:80]!r} is unknown to this node daemon"
-    return f"not checked: this version does not handle {part}"
+    return f"not checked: check {name[:80]!r} is unknown to this node daemon"
 
 
 def _directory_problem(path: Path) -> str | None:

@@ -77,7 +77,7 @@ class OpClusterRenewCrypto(OpCode, tag="OP_CLUSTER_RENEW_CRYPTO", kw_only=True):
     result_type: ClassVar[str] = "null"
 
     node_certificates: Annotated[bool, doc("Make new certificates for all nodes")] = False
-    renew_ssh_keys: Annotated[bool, doc("Make new SSH keys for all nodes; refused")] = False
+    renew_ssh_keys: Annotated[bool, doc("Make new SSH keys of root for all nodes")] = False
     ssh_key_type: Annotated[SshKeyType | None, doc("Algorithm of the new SSH keys")] = None
     ssh_key_bits: Annotated[Positive | None, doc("Length of the new SSH keys")] = None
     verbose: p.Verbose = False

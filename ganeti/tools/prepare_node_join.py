@@ -11,8 +11,9 @@ import msgspec
 
 from ganeti import constants, paths
 from ganeti.base import process
-from ganeti.tools import entry, ssh_files
-from ganeti.tools.ssh_files import Places
+from ganeti.net import ssh_files
+from ganeti.net.ssh_files import Places
+from ganeti.tools import entry, ssh_requests
 
 PROGRAM = "prepare-node-join"
 _PATIENCE = 60.0
@@ -60,9 +61,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _work(*, dry_run: bool, say: Callable[[str], None]) -> int:
-    request = ssh_files.read_request(Request)
+    request = ssh_requests.read_request(Request)
     places = Places(paths.current())
-    ssh_files.check_cluster(places.paths, request.cluster_name, request.node_daemon_certificate)
+    ssh_requests.check_cluster(places.paths, request.cluster_name, request.node_daemon_certificate)
     host = list(_files(request.ssh_host_key or (), places.host, "ssh_host_{}_key"))
     own = list(_files(request.ssh_root_key or (), places.user, "id_{}"))
     keys = [ssh_files.check_public(key) for key in request.authorized_keys]

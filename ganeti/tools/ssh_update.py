@@ -10,13 +10,11 @@ from typing import Literal
 import msgspec
 
 from ganeti import constants, errors, paths
-from ganeti.base import process
-from ganeti.tools import entry, ssh_files
-from ganeti.tools.ssh_files import Places
+from ganeti.net import ssh_files
+from ganeti.net.ssh_files import Places
+from ganeti.tools import entry, ssh_requests
 
 PROGRAM = "ssh-update"
-#: Seconds that ssh-keygen may take.
-_PATIENCE = 120.0
 _Action = Literal["add", "replace_or_add", "remove", "override", "clear"]
 _Keys = tuple[_Action, dict[str, list[str]]]
 
@@ -61,9 +59,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _work(*, dry_run: bool, say: Callable[[str], None]) -> int:
-    request = ssh_files.read_request(Request)
+    request = ssh_requests.read_request(Request)
     places = Places(paths.current())
-    ssh_files.check_cluster(places.paths, request.cluster_name, request.node_daemon_certificate)
+    ssh_requests.check_cluster(places.paths, request.cluster_name, request.node_daemon_certificate)
     for change in (request.public_keys, request.authorized_keys):
         for keys in (change[1] if change else {}).values():
             for key in keys:
@@ -99,20 +97,12 @@ def _generate(
     places: Places, wish: tuple[str, int, str], *, dry_run: bool, say: Callable[[str], None]
 ) -> None:
     kind, bits, suffix = wish
-    ssh_files.check_type(kind)
     if "/" in suffix or "\0" in suffix:
         raise errors.ParameterError(f"{suffix[:20]!r} cannot be the end of a file name")
-    private = places.user / f"id_{kind}{suffix}"
+    private = places.key(kind, suffix)
     say(f"{'would make' if dry_run else 'make'} {private}")
-    if dry_run:
-        return
-    for old in (private, private.with_name(f"{private.name}.pub")):
-        old.unlink(missing_ok=True)
-    private.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    words = ["ssh-keygen", "-q", "-N", "", "-t", kind, "-f", str(private)]
-    if kind != "ed25519":
-        words += ["-b", str(bits)]
-    process.run_checked(words, timeout=_PATIENCE)
+    if not dry_run:
+        ssh_files.generate(private, kind, bits)
 
 
 if __name__ == "__main__":

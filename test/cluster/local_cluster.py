@@ -47,15 +47,15 @@ def tool(verb: str, directory: Path, *words: str, timeout: float = 120) -> Ran:
 class Cluster:
     """A running cluster below a directory; ``node1`` is the master."""
 
-    def __init__(self, directory: Path, nodes: int, hypervisor: str = "fake") -> None:
+    def __init__(self, directory: Path, nodes: int, hypervisor: str = "fake", *words: str) -> None:
         self.directory = directory
         self.names = [f"node{n}.example.com" for n in range(1, nodes + 1)]
-        self._make(hypervisor)
+        self._make(hypervisor, *words)
 
-    def _make(self, hypervisor: str) -> None:
+    def _make(self, hypervisor: str, *words: str) -> None:
         count = str(len(self.names))
         started = tool(
-            "start", self.directory, "--nodes", count, "--hypervisor", hypervisor, "--keep"
+            "start", self.directory, "--nodes", count, "--hypervisor", hypervisor, "--keep", *words
         )
         if started.code:
             tool("stop", self.directory)  # its logs stay, nothing runs on
@@ -156,9 +156,9 @@ class CopiedCluster(Cluster):
         self._original = original
         super().__init__(directory, nodes, hypervisor)
 
-    def _make(self, hypervisor: str) -> None:
+    def _make(self, hypervisor: str, *words: str) -> None:
         if not self._original.exists():
-            super()._make(hypervisor)
+            super()._make(hypervisor, *words)
             assert tool("stop", self.directory).code == 0
             shutil.copytree(self.directory, self._original, symlinks=True)
         else:

@@ -35,8 +35,8 @@ NOT_YET: dict[str, frozenset[str]] = {
     "node calls": frozenset({
         "blockdev_image", "etc_hosts_modify", "export_info", "export_remove", "export_start",
         "finalize_export", "impexp_abort", "impexp_cleanup", "impexp_status", "import_start",
-        "instance_metadata_modify", "node_ssh_key_add",
-        "node_ssh_key_remove", "node_ssh_keys_renew", "os_export", "x509_cert_create",
+        "instance_metadata_modify",
+        "os_export", "x509_cert_create",
         "x509_cert_remove",
     }),
     "daemons": frozenset({"ganeti-kvmd", "ganeti-metad"}),

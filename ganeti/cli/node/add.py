@@ -42,7 +42,8 @@ def add(call: Call) -> None:
 
     Makes certificates for the server, sends them over SSH (or the command in the variable
     GANETI_REMOTE_SHELL), starts the node daemon there, and records the node. The programs must
-    be installed on the server, and root of this node must be able to log in there.
+    be installed on the server, and root of this node must be able to log in there. A cluster that
+    manages SSH then lets root of its master candidates log in there, too.
     """
     opts = call.opts
     name, address = _resolve(call.args[0])
@@ -164,4 +165,5 @@ def _request(name: str, address: str, cluster_name: str) -> dict[str, Any]:
         "client_pem": client.pem.decode("ascii"),
         "ssconf": ssconf.read_contents(),
         "start": True,
+        "manage_ssh": where.ssh_managed.exists(),
     }

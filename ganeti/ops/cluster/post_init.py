@@ -1,9 +1,10 @@
-"""The first operation of a new cluster: its hooks."""
+"""The first operation of a new cluster: its hooks, and the SSH keys of its first node."""
 
 from __future__ import annotations
 
 from ganeti.opcodes.cluster import OpClusterPostInit
 from ganeti.ops.operation import Hooks, Operation
+from ganeti.ops.steps.nodes import ssh_keys
 
 
 class ClusterPostInit(Operation[OpClusterPostInit, bool]):
@@ -13,4 +14,5 @@ class ClusterPostInit(Operation[OpClusterPostInit, bool]):
         return Hooks("cluster-init", "CLUSTER", env, [], [cluster.master_node])
 
     def run(self) -> bool:
+        ssh_keys.bring_up_to_date(self.ctx)
         return True

@@ -1,4 +1,4 @@
-"""Replace certificates and secrets of the cluster while it works."""
+"""Replace certificates, secrets and SSH keys of the cluster while it works."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ganeti.base import files
 from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
-from ganeti.net import certs
+from ganeti.net import certs, ssh_files
 from ganeti.opcodes.cluster import OpClusterRenewCrypto
 from ganeti.opcodes.hidden import Secret
 from ganeti.ops.operation import Needs, PlannedOperation
-from ganeti.ops.steps.nodes import crypto, shared_files
+from ganeti.ops.steps.nodes import crypto, shared_files, ssh_keys
 
 #: Fewest characters of a secret by which clusters recognise each other.
 SECRET_LENGTH = 20
@@ -38,8 +38,10 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
 
     @classmethod
     def check_submission(cls, op: OpClusterRenewCrypto) -> None:
-        if op.renew_ssh_keys or op.ssh_key_type is not None or op.ssh_key_bits is not None:
-            raise errors.make_invalid_error("the cluster does not manage the SSH keys of its nodes")
+        if not op.renew_ssh_keys and (op.ssh_key_type is not None or op.ssh_key_bits is not None):
+            raise errors.make_invalid_error(
+                "ssh_key_type and ssh_key_bits say what keys renew_ssh_keys makes; it is missing"
+            )
         for name in ("rapi_certificate", "spice_certificate", "cluster_domain_secret"):
             if getattr(op, name) is not None and getattr(op, f"new_{name}"):
                 raise errors.make_invalid_error(f"{name} and new_{name} exclude each other")
@@ -57,11 +59,32 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
             self.ctx.reserve("renewal", "certificates")
         except errors.ReservationError as err:
             raise errors.make_state_error("another job is renewing certificates") from err
+        self._ssh()
         content: dict[Path, bytes] = {}
         content |= self._rapi()
         content |= self._spice()
         content |= self._secrets()
         return _Plan(content)
+
+    def _ssh(self) -> tuple[str, int]:
+        """Type and length in bits of new SSH keys.
+
+        Raises:
+            OpPrereqError: this cluster makes none, or there are no such keys.
+        """
+        op, cluster = self.op, self.ctx.config.cluster
+        kind = str(op.ssh_key_type or cluster.ssh_key_type)
+        if not op.renew_ssh_keys:
+            return kind, cluster.ssh_key_bits
+        if not ssh_keys.is_managed(self.ctx):
+            raise errors.make_state_error(
+                "this cluster does not manage the SSH keys of its nodes: it was made with"
+                f" --no-ssh-init, or {self.ctx.paths.ssh_managed} is missing on the master node"
+            )
+        same = op.ssh_key_bits is None and kind == cluster.ssh_key_type
+        return kind, ssh_files.choose_length(
+            kind, cluster.ssh_key_bits if same else op.ssh_key_bits
+        )
 
     def _rapi(self) -> Mapping[Path, bytes]:
         op, path = self.op, self.ctx.paths.rapi_cert
@@ -130,6 +153,8 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
         everywhere = again or authority or op.node_certificates or bool(due.nodes)
         crypto.renew(ctx, everywhere=everywhere)
         self._distribute()
+        if op.renew_ssh_keys:
+            ssh_keys.renew(ctx, *self._ssh())
 
     def _distribute(self) -> None:
         ctx = self.ctx

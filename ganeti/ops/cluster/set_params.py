@@ -22,7 +22,7 @@ from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.ops.operation import Finding, FindingOperation, Hooks, PlannedOperation
 from ganeti.ops.planning import cluster_settings, communication_network, policy
-from ganeti.ops.steps.nodes import candidates, master_ip, switches
+from ganeti.ops.steps.nodes import candidates, master_ip, ssh_keys, switches
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 from ganeti.storage.registry import volume_templates
@@ -194,6 +194,8 @@ class ClusterSetParams(
             candidates.inform_demoted(
                 ctx, [ctx.config.nodes[node.uuid] for node in self.plan.demoted]
             )
+        if self.op.candidate_pool_size is not None:
+            ssh_keys.bring_up_to_date(ctx)
         if not self.plan.jobs:
             return None
         return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.plan.jobs)]}

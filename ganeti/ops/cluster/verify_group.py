@@ -16,6 +16,7 @@ from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.opcodes.enums import VerifyOptionalChecks
 from ganeti.ops import annotate, hooks, locks
 from ganeti.ops.operation import Context, Hooks, PlannedOperation
+from ganeti.ops.steps.nodes import ssh_keys
 from ganeti.ops.verification import (
     bounds,
     bridges,
@@ -28,6 +29,7 @@ from ganeti.ops.verification import (
     os_definitions,
     placement,
     shared,
+    ssh,
     storage,
 )
 from ganeti.ops.verification.places import Place, is_measured, places_of, subject_of, table_of
@@ -80,6 +82,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             storage.node(report, config, node, value)
             mirrors.node(report, config, ctx.config, node, value)
             hosts.node(report, config, ctx.paths, node, value)
+            ssh.node(report, node, value)
             self._replica(report, node)
             found[node.uuid] = value
         bounds.nodes(report, online, found)
@@ -136,6 +139,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             **mirrors.checks(config),
             **hosts.checks(config, self.ctx.paths, nodes),
             **bridges.checks(config, nodes),
+            **self._ssh_checks(config),
             os_definitions.CHECK: None,
             shared.CHECK: shared.names(self.ctx.paths),
         }
@@ -146,6 +150,11 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             config.cluster.cluster_name,
             config.cluster.hvparams,
         )
+
+    def _ssh_checks(self, config: Config) -> dict[str, Any]:
+        if not ssh_keys.is_managed(self.ctx):
+            return {}
+        return ssh.checks(config, ssh_keys.read(self.ctx), clutter=self.op.verify_clutter)
 
     def _report_no_answer(self, config: Config, report: Report, answer: Answer[Any]) -> None:
         """Report a node that does not answer, once however often it is asked."""

@@ -9,7 +9,7 @@ from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeRemove
 from ganeti.ops.operation import Hooks, PlannedOperation
-from ganeti.ops.steps.nodes import candidates
+from ganeti.ops.steps.nodes import candidates, ssh_keys
 from ganeti.rpc.calls import NodeCalls
 
 
@@ -55,6 +55,7 @@ class NodeRemove(PlannedOperation[OpNodeRemove, Node, None]):
         for level in (LockLevel.NODE, LockLevel.NODE_RES):
             ctx.locks.discard(level, node.uuid)
         try:
+            ssh_keys.leave(ctx, node)
             modify_ssh = ctx.config.cluster.modify_ssh_setup
             ctx.rpc.call_one(node, NodeCalls.node_leave_cluster, modify_ssh)
         except errors.GanetiError as err:
@@ -65,3 +66,4 @@ class NodeRemove(PlannedOperation[OpNodeRemove, Node, None]):
         candidates.fill_up(ctx)
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
+        ssh_keys.bring_up_to_date(ctx)

@@ -16,7 +16,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeSetParams
 from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.planning import node_roles
-from ganeti.ops.steps.nodes import candidates, secondary_ip, switches
+from ganeti.ops.steps.nodes import candidates, secondary_ip, ssh_keys, switches
 from ganeti.ops.targets.node import NodeOperation
 from ganeti.rpc.calls import NodeCalls
 
@@ -169,6 +169,8 @@ class NodeSetParams(
         if (self.node.master_candidate or self.node.offline) and not after.master_candidate:
             # One that comes back may not know that it is no longer a candidate.
             candidates.inform_demoted(ctx, [after])
+        if before.candidates() != ctx.config.candidates() or self.node.offline != after.offline:
+            ssh_keys.bring_up_to_date(ctx)
         return _differences(self.node, after)
 
     def _edit(self, draft: Draft) -> None:

@@ -4,7 +4,7 @@ The signature is the wire format: a JSON list of the arguments in order, and the
 Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family here has a file of
 the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
 Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
-``disk_*``, ``crypto_*``, ``copy_status``,
+``disk_*``, ``crypto_*``, ``node_ssh_*``, ``copy_status``,
 ``guests_ended``, ``host_stops``, ``job_log`` and ``version_*``; sizes are MiB, times seconds.
 """
 
@@ -28,6 +28,7 @@ from ganeti.rpc.calls.migration import MigrationCalls
 from ganeti.rpc.calls.mirrors import MirrorCalls
 from ganeti.rpc.calls.replica import ReplicaCalls
 from ganeti.rpc.calls.run_rights import RunRightCalls
+from ganeti.rpc.calls.ssh import SshCalls
 from ganeti.rpc.calls.storage import StorageCalls
 from ganeti.rpc.calls.switches import SwitchCalls
 from ganeti.rpc.calls.system import SystemCalls
@@ -46,6 +47,7 @@ class NodeCalls(
     SwitchCalls,
     FileCalls,
     CryptoCalls,
+    SshCalls,
     HookCalls,
     StorageCalls,
     DiskCalls,

@@ -80,7 +80,7 @@ def test_every_check_has_an_answer_that_is_json_whatever_is_asked(node: LocalNod
         jsonio.dumps(answer)
 
 
-@pytest.mark.parametrize("name", ["nosuch", "", "ssh-setup"])
+@pytest.mark.parametrize("name", ["nosuch", ""])
 def test_what_is_not_checked_is_answered_with_a_text(node: LocalNode, name: str) -> None:
     assert str(check(node, name, None)).startswith("not checked:")
 

@@ -26,7 +26,7 @@ def list_for_all(paths: Paths) -> list[Path]:
         paths.ca_cert,
         paths.hmac_key,
         paths.domain_secret,
-        paths.data / "known_hosts",
+        paths.known_hosts,
         paths.spice_cert,
         paths.spice_ca_cert,
         paths.conf / "vnc-cluster-password",
@@ -35,7 +35,13 @@ def list_for_all(paths: Paths) -> list[Path]:
 
 def list_for_candidates(paths: Paths) -> list[Path]:
     """Files that only master candidates have; configuration and jobs are replicated to them."""
-    return [paths.ca_key, paths.rapi_cert, paths.rapi_users, paths.rapi_tokens]
+    return [
+        paths.ca_key,
+        paths.rapi_cert,
+        paths.rapi_users,
+        paths.rapi_tokens,
+        paths.ssh_public_keys,
+    ]
 
 
 def send(ctx: Context, nodes: Iterable[Node], files: Iterable[Path]) -> list[str]:

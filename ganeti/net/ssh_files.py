@@ -1,22 +1,28 @@
-"""The files of SSH that join a node to its cluster, and requests about them on standard input."""
+"""The files of SSH on a node: who may log in as root, the keys of root and of the SSH server."""
 
 from __future__ import annotations
 
+import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
 from ganeti import errors
-from ganeti.base import files, jsonio
+from ganeti.base import files, process
 from ganeti.paths import Paths
 
-T = TypeVar("T", bound=msgspec.Struct)
+K = TypeVar("K", bound=str)
 
+#: Seconds that ssh-keygen may take.
+_PATIENCE = 120.0
 KEY_TYPES = ("rsa", "dsa", "ecdsa", "ed25519")
+#: Type of a key -> its length in bits if none is given, and the lengths that OpenSSH makes.
+_LENGTHS: Mapping[str, tuple[int, range | tuple[int, ...]]] = {
+    "rsa": (2048, range(2048, 16385)),
+    "dsa": (1024, (1024,)),
+    "ecdsa": (256, (256, 384, 521)),
+}
 #: What OpenSSH takes as a line with a public key; options before it are not ours to write.
 _PUBLIC = re.compile(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,3}(?: [^\n\r\0]*)?")
 _PRIVATE = re.compile(
@@ -32,52 +38,16 @@ class Places:
         self.user = paths.under("/root/.ssh")
         self.host = paths.under("/etc/ssh")
         self.authorized = self.user / "authorized_keys"
-        self.cluster = paths.data / "ganeti_pub_keys"
+        self.cluster = paths.ssh_public_keys
 
+    def key(self, kind: str, suffix: str = "") -> Path:
+        """A private key of root; the public one is beside it."""
+        return self.user / f"id_{check_type(kind)}{suffix}"
 
-def read_request(kind: type[T]) -> T:
-    """The JSON object on standard input.
-
-    Raises:
-        ParameterError: it is none, a name in it is not known, or a value has the wrong type.
-    """
-    text = sys.stdin.read()
-    try:
-        return msgspec.convert(jsonio.loads(text), kind, strict=True)
-    except errors.ParseError as err:
-        raise errors.ParameterError(f"standard input is not JSON: {errors.text(err)}") from err
-    except msgspec.ValidationError as err:
-        raise errors.ParameterError(f"the request on standard input: {err}") from err
-
-
-def check_cluster(paths: Paths, name: str, certificate: str | None) -> None:
-    """Refuse a request of another cluster than the one that this server belongs to.
-
-    Raises:
-        OpPrereqError: name or certificate are those of another cluster.
-    """
-    known = paths.ssconf("cluster_name")
-    if known.exists() and (here := files.read_text(known).strip()) != name:
-        raise errors.make_state_error(f"this server belongs to cluster {here}, not to {name}")
-    if certificate is None:
-        return
-    wanted = set(_certificates(certificate))
-    if not wanted:
-        raise errors.ParameterError("node_daemon_certificate has no certificate in it")
-    have: set[str] = set()
-    for file in (paths.server_cert, paths.ca_cert):
-        if file.exists():
-            have.update(_certificates(files.read_text(file)))
-    if have and not wanted & have:
-        raise errors.make_state_error(
-            "node_daemon_certificate is neither that of this server nor of its cluster; remove"
-            " what is left of another cluster with node-cleanup"
-        )
-
-
-def _certificates(text: str) -> list[str]:
-    pattern = r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----"
-    return [block.replace("\r", "") for block in re.findall(pattern, text, re.S)]
+    def host_keys(self) -> list[str]:
+        """Public keys of the SSH server, without what is said after them."""
+        found = (read_lines(path) for path in sorted(self.host.glob("ssh_host_*_key.pub")))
+        return [" ".join(lines[0].split()[:2]) for lines in found if lines]
 
 
 def check_public(key: str) -> str:
@@ -103,6 +73,79 @@ def check_type(name: str) -> str:
     return name
 
 
+def choose_length(kind: str, bits: int | None) -> int:
+    """Length of keys of a type in bits: the wanted one, or the usual one. Pure.
+
+    Raises:
+        OpPrereqError: there are no keys of that type with that length.
+    """
+    usual, lengths = _LENGTHS[check_type(kind)]
+    if bits is None:
+        return usual
+    if bits not in lengths:
+        several = (
+            f"{lengths[0]} to {lengths[-1]}"
+            if isinstance(lengths, range)
+            else ", ".join(map(str, lengths))
+        )
+        raise errors.OpPrereqError(
+            f"SSH keys of type {kind} have {several} bits, not {bits}", errors.ErrorCode.INVAL
+        )
+    return bits
+
+
+def public_of(private: Path) -> Path:
+    return private.with_name(f"{private.name}.pub")
+
+
+def generate(private: Path, kind: str, bits: int, comment: str | None = None) -> None:
+    """Make a pair of keys without a passphrase; what has its names is replaced.
+
+    Raises:
+        CommandError: ssh-keygen failed.
+    """
+    for old in (private, public_of(private)):
+        old.unlink(missing_ok=True)
+    files.ensure_dir(private.parent, 0o700)
+    words = ["ssh-keygen", "-q", "-N", "", "-t", check_type(kind), "-f", str(private)]
+    if kind in _LENGTHS:
+        words += ["-b", str(bits)]
+    if comment is not None:
+        words += ["-C", comment]
+    process.run_checked(words, timeout=_PATIENCE)
+
+
+def install(new: Path, private: Path) -> None:
+    """Put a new pair in the place of another one, which stays beside it as ``.old``."""
+    if private.exists():
+        for path in (private, public_of(private)):
+            if path.exists():
+                kept = path.with_name(f"{path.name}.old")
+                kept.unlink(missing_ok=True)
+                os.link(path, kept)
+    # The private key last: where it is old, the public one is made from it again.
+    os.replace(public_of(new), public_of(private))
+    os.replace(new, private)
+    files.fsync_dir(private.parent)
+
+
+def derive_public(private: Path) -> str:
+    """The public key of a private one, with what is said after it.
+
+    Raises:
+        OpExecError: it has a passphrase, or is not a key.
+    """
+    words = ["ssh-keygen", "-y", "-P", "", "-f", str(private)]
+    result = process.run(words, timeout=_PATIENCE)
+    if not result.ok:
+        why = (result.stderr.strip() or result.explain()).splitlines()[-1]
+        raise errors.OpExecError(
+            f"the key {private} cannot be used without being asked for its passphrase ({why});"
+            " a cluster that manages SSH needs a key of root without one"
+        )
+    return result.stdout.strip()
+
+
 def changed_lines(
     old: Iterable[str], *, add: Iterable[str] = (), drop: Iterable[str] = ()
 ) -> list[str]:
@@ -110,17 +153,17 @@ def changed_lines(
 
     Keys are the same when type and data are, whatever is said after them.
     """
-    gone = {_identity(key) for key in drop}
-    lines = [line for line in old if _identity(line) not in gone]
-    known = {_identity(line) for line in lines}
+    gone = {identify(key) for key in drop}
+    lines = [line for line in old if identify(line) not in gone]
+    known = {identify(line) for line in lines}
     for key in add:
-        if _identity(key) not in known:
+        if identify(key) not in known:
             lines.append(key)
-            known.add(_identity(key))
+            known.add(identify(key))
     return lines
 
 
-def _identity(line: str) -> str:
+def identify(line: str) -> str:
     """Type and data of a key, wherever options end; the line itself for a comment."""
     found = re.search(r"((?:ssh|ecdsa|sk)-\S+ [A-Za-z0-9+/]+={0,3})", line)
     return found[1] if found and not line.lstrip().startswith("#") else line
@@ -165,7 +208,7 @@ def read_keys(path: Path) -> dict[str, list[str]]:
     return found
 
 
-def keys_text(keys: Mapping[str, list[str]]) -> str:
+def keys_text(keys: Mapping[K, list[str]]) -> str:
     return "".join(f"{uuid} {key}\n" for uuid, found in keys.items() for key in found)
 
 
