@@ -84,7 +84,7 @@ OPCODES: dict[str, Any] = {
         ('verbose', 'switch', False, (), 'Report more'),
         ('debug', 'switch', False, (), 'Report details of every step'),
         ('new_cluster_certificate', 'switch', False, (), 'Make a new authority, and with it new certificates for all nodes'),
-        ('expiring', 'switch', False, (), 'Make new ones where a certificate of a node or the authority ends in 90 days'),
+        ('expiring', 'switch', False, (), 'Make new ones where a certificate that the cluster made ends in 90 days'),
         ('new_rapi_certificate', 'switch', False, (), 'Make a new certificate for the remote API'),
         ('rapi_certificate', '', None, (), 'Certificate of the remote API and its key, PEM'),
         ('new_spice_certificate', 'switch', False, (), 'Make a new certificate for the SPICE displays of guests'),

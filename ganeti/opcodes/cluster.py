@@ -86,7 +86,7 @@ class OpClusterRenewCrypto(OpCode, tag="OP_CLUSTER_RENEW_CRYPTO", kw_only=True):
         bool, doc("Make a new authority, and with it new certificates for all nodes")
     ] = False
     expiring: Annotated[
-        bool, doc("Make new ones where a certificate of a node or the authority ends in 90 days")
+        bool, doc("Make new ones where a certificate that the cluster made ends in 90 days")
     ] = False
     new_rapi_certificate: Annotated[bool, doc("Make a new certificate for the remote API")] = False
     rapi_certificate: Annotated[

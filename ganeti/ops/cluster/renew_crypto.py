@@ -12,7 +12,7 @@ from ganeti.base import files
 from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
-from ganeti.net import certs, ssh_files
+from ganeti.net import certs, expiry, ssh_files
 from ganeti.opcodes.cluster import OpClusterRenewCrypto
 from ganeti.opcodes.hidden import Secret
 from ganeti.ops.operation import Needs, PlannedOperation
@@ -92,12 +92,28 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
             pem = _pem(op.rapi_certificate.reveal())
             certs.check_pair(pem, path)
             return {path: pem}
-        if not op.new_rapi_certificate:
-            return {}
         config = self.ctx.config
+        if not op.new_rapi_certificate and not self._is_due(path):
+            return {}
         addresses = [config.cluster.master_ip, config.master.primary_ip]
         name = config.cluster.cluster_name
         return {path: certs.self_signed(name, addresses, more_names=[config.master.name]).pem}
+
+    def _is_due(self, *paths: Path) -> bool:
+        """Whether one of the certificates ends soon, and this cluster has made all of them.
+
+        One that somebody else has made is only replaced by hand; verify tells when.
+        """
+        if not self.op.expiring or not all(path.exists() for path in paths):
+            return False
+        name = self.ctx.config.cluster.cluster_name
+        try:
+            found = [certs.inspect(path) for path in paths]
+        except errors.X509CertError as err:
+            self.ctx.warn(errors.text(err))
+            return False
+        ours = all(info.issuer_cn == name for info in found)
+        return ours and any(expiry.is_due(info.not_after, self.ctx.clock.now()) for info in found)
 
     def _spice(self) -> Mapping[Path, bytes]:
         op, paths = self.op, self.ctx.paths
@@ -105,7 +121,7 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
             pem, authority = _pem(op.spice_certificate.reveal()), _pem(op.spice_ca_certificate)
             certs.check_pair(pem, paths.spice_cert, authority)
             return {paths.spice_cert: pem, paths.spice_ca_cert: authority}
-        if not op.new_spice_certificate:
+        if not op.new_spice_certificate and not self._is_due(paths.spice_cert, paths.spice_ca_cert):
             return {}
         name = self.ctx.config.cluster.cluster_name
         made = certs.create_ca(name)
@@ -139,6 +155,9 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
             ctx.log("The certificate of the authority ends soon")
         elif due.nodes:
             ctx.log(f"Certificates end soon on {join_names(due.nodes)}")
+        if op.expiring and self.plan.content:
+            names = join_names(path.name for path in self.plan.content)
+            ctx.log(f"Replacing {names}, as the end is near; clients that trust it need a copy")
         try:
             for path, content in self.plan.content.items():
                 mode = 0o444 if path == ctx.paths.spice_ca_cert else certs.GROUP_MODE
