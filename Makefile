@@ -46,8 +46,8 @@ test-unit: $(VENV)/dev.stamp ## tests of single modules
 test-crash: $(VENV)/dev.stamp ## kill the master daemon at every place where it writes (a quarter of an hour)
 	@CRASH_POINTS=$(or $(CRASH_POINTS),all) $(BIN)/python -m pytest test/crash
 
-test-partition: $(VENV)/dev.stamp ## cut off, freeze and kill masters, 50 random schedules (root; six minutes)
-	@PARTITION_SCHEDULES=50 PARTITION_CLUSTERS=4 $(BIN)/python -m pytest test/partition
+test-partition: $(VENV)/dev.stamp ## cut off, freeze and kill masters, 50 random schedules (root; ten minutes)
+	@PARTITION_SCHEDULES=50 PARTITION_CLUSTERS=4 AUTO_FAILOVER=all $(BIN)/python -m pytest test/partition
 
 check-pythons: ## all tests with each Python from 3.11 to 3.13 that is on this machine; TESTS=... for some
 	@tools/check-pythons $(TESTS)

@@ -84,6 +84,11 @@ class Paths:
         return self.data / "run-rights"
 
     @property
+    def master_stopped_file(self) -> Path:
+        """Exists while the master daemon of this node was stopped by an administrator."""
+        return self.data / "master-stopped"
+
+    @property
     def position_file(self) -> Path:
         """How new the copy of the cluster's state on this node is."""
         return self.data / "position"

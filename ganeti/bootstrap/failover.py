@@ -44,6 +44,8 @@ class Failover:
     say: Say
     #: do not ask the nodes: the administrator knows that the old master is gone
     no_voting: bool = False
+    #: only if nobody has heard from the master for as long as the cluster says
+    if_silent: bool = False
     where: Paths = field(default_factory=paths.current)
 
     def __post_init__(self) -> None:
@@ -72,6 +74,8 @@ class Failover:
         """
         try:
             self._check()
+            if self.if_silent:
+                self._check_silence()
             answers = self._vote()
             if self._is_master(answers):
                 self._finish(dry_run=dry_run)
@@ -100,6 +104,20 @@ class Failover:
                 f" this on one of {', '.join(candidates)}",
                 errors.ErrorCode.STATE,
             )
+
+    def _check_silence(self) -> None:
+        """Ask before the vote: one that hears the master gives a better reason than its data."""
+        limit = self.config.cluster.auto_failover_after
+        if limit is None:
+            raise errors.OpPrereqError(
+                "no candidate of this cluster takes the place of the master by itself; see"
+                " gnt-cluster modify --auto-failover-after",
+                errors.ErrorCode.STATE,
+            )
+        answers = vote.ask(self.config, self.rpc)
+        problem = vote.find_living_master(self.config, answers, limit)
+        if problem is not None:
+            raise errors.NoMasterError(f"the master is not silent: {problem}")
 
     def _is_master(self, answers: dict[NodeUuid, Answer[MasterView]]) -> bool:
         """Whether configuration and nodes say so already; else who has to be stopped is known.
@@ -224,7 +242,8 @@ class Failover:
         def edit(draft: Draft) -> None:
             draft.update_cluster(master_node=NodeUuid(me.uuid))
 
-        author = Author(user="root", reason=f"master failover from {self.old.name}")
+        how = "automatic master failover" if self.if_silent else "master failover"
+        author = Author(user="root", reason=f"{how} from {self.old.name}")
         try:
             if store.current.cluster.master_node != me.uuid:
                 store.change("master-failover", author, edit)

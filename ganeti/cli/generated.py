@@ -140,6 +140,7 @@ OPCODES: dict[str, Any] = {
         ('zeroing_image', 'string', None, (), 'Image of the helper guest that zeroes disks'),
         ('compression_tools', 'list', None, (), 'Programs that may compress transfers'),
         ('enabled_user_shutdown', 'bool', None, (), 'Keep a guest stopped that its own user shut down'),
+        ('auto_failover_after', 'int', None, (), 'Seconds without a sign of the master until a candidate takes its place; 0 for never'),
         ('enabled_data_collectors', 'keyval', None, (), 'Which data collectors run'),
         ('data_collector_interval', 'keyval', None, (), 'Microseconds between two runs, by data collector'),
     )),

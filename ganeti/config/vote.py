@@ -140,6 +140,31 @@ def find_newer_data(
     return None
 
 
+def find_living_master(config: Config, answers: Answers, limit: float) -> str | None:
+    """Why nobody may take the master's place by himself; None when it is silent. Pure.
+
+    Silent means that no candidate that answers has heard from it for ``limit`` seconds. A master
+    that was stopped on purpose, on a node that answers, keeps its place.
+    """
+    for node in _candidates(config):
+        answer = answers.get(node.uuid)
+        if answer is None or answer.value is None:
+            continue
+        view = answer.value
+        if node.uuid == config.cluster.master_node:
+            if view.stopped:
+                return (
+                    f"the master daemon of {node.name} was stopped by an administrator, and the"
+                    " node answers; start it there, or run gnt-cluster master-failover here"
+                )
+        elif view.silence is not None and view.silence < limit:
+            return (
+                f"{node.name} heard from the master {int(view.silence)} s ago; it must be silent"
+                f" for {limit:.0f} s"
+            )
+    return None
+
+
 def find_other_master(config: Config, own: Own, answers: Answers) -> str | None:
     """Why we are not the master of a majority, None when we are. Pure."""
     votes: dict[str, int] = {own.node.name: 1}

@@ -61,6 +61,8 @@ class State:
     snapshot: Callable[[bool], Snapshot]
     #: files of archived jobs, by the names they had in the queue
     archived: Callable[[Iterable[str]], dict[str, bytes]]
+    #: seconds of silence after which a candidate may take the place of this master; 0: never
+    failover_after: Callable[[], int] = lambda: 0
 
 
 @dataclass
@@ -158,6 +160,8 @@ class Channel:
         self._renew_config = self._renew_all = True
         #: how often lines were taken back
         self._taken_back = 0
+        #: when a call began that the candidate has answered, by the monotonic clock
+        self.contact = clock.monotonic()
         #: why it lags, None while it has what was sent
         self.failure: Failure | None = None
         #: a failed candidate answers again, and is being brought up to date
@@ -305,7 +309,11 @@ class Channel:
     def _call(self, update: ReplicaUpdate) -> bool:
         if self._stopping:  # it may be no candidate any more
             raise errors.RpcError(f"node {self.node.name} is sent nothing more")
-        return self._rpc.call_one(self.node, NodeCalls.replica_update, update)
+        update.failover_after = self._state.failover_after()
+        began = self._clock.monotonic()
+        done = self._rpc.call_one(self.node, NodeCalls.replica_update, update)
+        self.contact = began
+        return done
 
     def _bring_up(self, batch: Pending, *, files: bool) -> None:
         """Send the configuration, and the job files that differ.

@@ -22,6 +22,7 @@ from ganeti.locking.manager import LockManager
 from ganeti.master import facts
 from ganeti.master.channel import Snapshot, State
 from ganeti.master.distribution import Distribution
+from ganeti.master.lease import Lease
 from ganeti.master.offline_notice import OfflineNotice
 from ganeti.master.replication import Replication
 from ganeti.master.settling import Settling
@@ -46,6 +47,8 @@ _LOG = logging.getLogger(__name__)
 
 #: Seconds the master candidates get at the end to take the last state.
 FLUSH_TIMEOUT = 5.0
+#: Seconds a master that steps down waits until its node has dropped the address of the cluster.
+ADDRESS_TIMEOUT = 2.0
 
 
 class Core:
@@ -83,6 +86,7 @@ class Core:
         self.distribution = Distribution(self.store, self.rpc)
         self.offline_notice = OfflineNotice(self.store, self.rpc)
         self.settling = Settling(self.store, self.rpc, self.queue)
+        self.lease = Lease(self._failover_after, self.replication.find_contact, clock)
         self._run_numbers = itertools.count(1)
         self._readings = Rounds()
 
@@ -104,9 +108,10 @@ class Core:
         begin = self.clock.monotonic()
         count = self.queue.load()
         _LOG.info("read %d jobs in %.1f s", count, self.clock.monotonic() - begin)
-        state = State(self._snapshot, self.job_files.read_archived_contents)
+        state = State(self._snapshot, self.job_files.read_archived_contents, self._failover_after)
         self.replication.start(state, config, self.paths.position_file)
         self.store.add_listener(self._follow_change)
+        self.lease.start()
         self.queue.set_rules(config.data.filters.values())
         self.distribution.start()
         self.offline_notice.start()
@@ -130,6 +135,24 @@ class Core:
                 " tries again): %s",
                 errors.text(err),
             )
+
+    def drop_address(self) -> None:
+        """Take the address of the cluster off this node, which is not the master any more.
+
+        Without a term: the node daemon may follow the next master already.
+        """
+        config = self.store.current
+        caller = self.rpc.limit_time(ADDRESS_TIMEOUT)
+        caller.epoch = 0
+        try:
+            caller.call_one(
+                config.master,
+                NodeCalls.node_deactivate_master_ip,
+                master_ip.network(config),
+                config.cluster.use_external_mip_script,
+            )
+        except errors.GanetiError as err:
+            _LOG.error("the address of the cluster stays on this node: %s", errors.text(err))
 
     def vote(self, *, alone: bool, patience: float) -> None:
         """Become the master in the eyes of the nodes, before anything is changed.
@@ -162,8 +185,13 @@ class Core:
         if before.cluster.max_running_jobs != after.cluster.max_running_jobs:
             self.queue.resize(after.cluster.max_running_jobs)
         locks.follow(self.locks, before, after)
+        if before.cluster.auto_failover_after != after.cluster.auto_failover_after:
+            self.lease.note_change()
         if before.data.filters is not after.data.filters:
             self.queue.set_rules(after.data.filters.values())
+
+    def _failover_after(self) -> int:
+        return self.store.current.cluster.auto_failover_after or 0
 
     def _snapshot(self, files: bool) -> Snapshot:
         """Everything a master candidate has a copy of; those that ask together share the files."""
@@ -177,6 +205,7 @@ class Core:
 
     def stop(self, timeout: float) -> bool:
         """Wait for running operations, write the last checkpoint; False after a time-out."""
+        self.lease.stop()
         self.settling.stop()
         done = self.queue.stop(timeout)
         self.distribution.stop()

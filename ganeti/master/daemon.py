@@ -125,10 +125,11 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     daemon.limit_arenas()
     stop = daemon.StopSignal(on_hup=log.reopen)
     stop.install()
-    deposed = threading.Event()
+    resignation = _Resignation(stop)
     try:
         core = _open(where)
-        core.rpc.on_deposed = lambda text: _step_down(text, deposed, stop)
+        core.rpc.on_deposed = resignation.depose
+        core.lease.on_lost = resignation.let_go
         try:
             _check_role(core, options)
         except errors.GanetiError:
@@ -143,6 +144,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     gid = _share_sockets(where)
     server = LuxiServer(where.luxi_socket, service, gid=gid, quick=service.answer_quickly)
     core.prepare()
+    files.remove(where.master_stopped_file)
     server.start()
     _link_legacy_socket(where)
     daemon.tune_collector()
@@ -163,18 +165,22 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     daemon.tune_collector()
     with daemon.watchdog(_ask_self):
         stop.wait()
-    _LOG.info("stopping")
-    server.stop()
-    service.stop()
-    waiting.stop()
-    # What a deposed master still has to do, it may not do any more.
-    if not core.stop(0.0 if deposed.is_set() else options.stop_timeout):
-        _LOG.error("operations still run; they become errors at the next start")
+    if resignation:
+        # Others may act soon. What this master still has to do, it may not do any more.
+        core.drop_address()
+    else:
+        _LOG.info("stopping")
+        files.write_atomic(where.master_stopped_file, b"", mode=0o644)
+        server.stop()
+        service.stop()
+        waiting.stop()
+        if not core.stop(options.stop_timeout):
+            _LOG.error("operations still run; they become errors at the next start")
     pid_file.release()
     _LOG.info("stopped")
     logging.shutdown()
     # threads of operations that did not end must not keep the process alive
-    os._exit(constants.EXIT_NOTMASTER if deposed.is_set() else constants.EXIT_SUCCESS)
+    os._exit(resignation.code)
 
 
 def _ask_self() -> None:
@@ -203,12 +209,36 @@ def _check_role(core: Core, options: argparse.Namespace) -> None:
     core.vote(alone=options.no_voting, patience=options.vote_patience)
 
 
-def _step_down(text: str, deposed: threading.Event, stop: daemon.StopSignal) -> None:
-    """Another node is the master now: stop at once. Called by any thread, more than once."""
-    if not deposed.is_set():
-        deposed.set()
+class _Resignation:
+    """Why this master stops although nobody told it to; false as long as it does not. Thread-safe.
+
+    Each method stops the daemon at once; the first one counts.
+    """
+
+    def __init__(self, stop: daemon.StopSignal) -> None:
+        self._stop = stop
+        self._lock = threading.Lock()
+        #: exit code of the daemon
+        self.code = constants.EXIT_SUCCESS
+
+    def __bool__(self) -> bool:
+        return self.code != constants.EXIT_SUCCESS
+
+    def depose(self, text: str) -> None:
+        """Another node is the master now."""
+        self._resign(text, constants.EXIT_NOTMASTER)
+
+    def let_go(self, text: str) -> None:
+        """Another node may become the master; this one may be it again after a vote."""
+        self._resign(text, constants.EXIT_FAILURE)
+
+    def _resign(self, text: str, code: int) -> None:
+        with self._lock:
+            if self:
+                return
+            self.code = code
         _LOG.critical("stepping down: %s", text)
-        stop.ask()
+        self._stop.ask()
 
 
 def _keep_house(core: Core, stop: threading.Event) -> None:

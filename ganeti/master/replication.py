@@ -14,7 +14,7 @@ from ganeti.base.clock import SYSTEM, Clock, Deadline
 from ganeti.base.copies import Round
 from ganeti.base.file_parts import Contents
 from ganeti.master.channel import Channel, Pending, State
-from ganeti.master.copy_round import CopyRound
+from ganeti.master.copy_round import CopyRound, count_needed_copies
 from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.rpc.client import NodeRpc
@@ -88,6 +88,18 @@ class Replication:
         if self._position is not None:
             os.close(self._position)
             self._position = None
+
+    def find_contact(self) -> float:
+        """When a majority of the candidates was last known to follow, by the monotonic clock.
+
+        Always now when this node is a majority by itself, or must do without one.
+        """
+        with self._lock:
+            contacts = sorted((c.contact for c in self._channels.values()), reverse=True)
+        needed = count_needed_copies(len(contacts) + 1) - 1
+        if self.alone or needed == 0:
+            return self._clock.monotonic()
+        return contacts[needed - 1]
 
     def failure_of(self, candidate: NodeUuid) -> str:
         """Why a candidate has no copy of the newest state, after another try; empty if it has."""

@@ -108,6 +108,10 @@ class Cluster(Tagged, frozen=True, kw_only=True):
         dict[str, dict[str, Any]],
         doc("For each data collector whether it is active, and its interval in microseconds"),
     ] = {}
+    auto_failover_after: Annotated[
+        int | None,
+        doc("Seconds without a sign of the master until a candidate takes its place"),
+    ] = None
     ssh_key_type: Annotated[str, doc("Algorithm of the SSH keys of nodes: rsa, dsa or ecdsa")] = (
         "rsa"
     )

@@ -131,6 +131,7 @@ def _serve(
         port = server.start()
         log.info("Node daemon of %s serves %s:%d", context.name, options.address, port)
         families.ends.start()
+        families.standby.start()
         background.report_ready()
         with daemon.watchdog(lambda: tcp_daemon.ask_self(options)):
             stop.wait()

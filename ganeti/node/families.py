@@ -24,6 +24,7 @@ from ganeti.node.mirrors import Mirrors
 from ganeti.node.replica import Replica
 from ganeti.node.run_rights import RunRights
 from ganeti.node.ssh import Ssh
+from ganeti.node.standby import Standby
 from ganeti.node.storage import Storage
 from ganeti.node.switches import Switches
 from ganeti.node.system import System
@@ -40,7 +41,9 @@ class Families:
 
     def __init__(self, context: NodeContext) -> None:
         system = System(context)
-        replica = Replica(context)
+        #: to be started when this node daemon serves calls
+        self.standby = Standby(context)
+        replica = Replica(context, self.standby)
         hooks = Hooks(context)
         disks = Disks(context)
         copies = Copies(context)
@@ -80,7 +83,13 @@ class Families:
             guest_ends,
             JobLogs(context),
         )
-        self._stops = (self.ends.stop, report.stop, guest_ends.stop, replica.stop)
+        self._stops = (
+            self.standby.stop,
+            self.ends.stop,
+            report.stop,
+            guest_ends.stop,
+            replica.stop,
+        )
 
     def stop(self) -> None:
         """To be called when no call comes any more."""

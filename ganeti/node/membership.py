@@ -26,6 +26,7 @@ def remove(paths: Iterable[Path]) -> None:
 def candidate_files(paths: Paths) -> Iterator[Path]:
     """What a node needs to become master."""
     yield from (paths.position_file, paths.config_file, paths.journal_file, paths.ca_key)
+    yield paths.master_stopped_file
     yield from sealed_file.companions(paths.config_file)
     yield from (paths.rapi_cert, paths.rapi_users, paths.rapi_tokens, paths.ssh_public_keys)
     yield from paths.history.glob("*")

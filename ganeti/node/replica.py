@@ -25,6 +25,7 @@ from ganeti.base.file_journal import FileJournal, Settler
 from ganeti.base.file_parts import Contents
 from ganeti.node import membership
 from ganeti.node.context import NodeContext
+from ganeti.node.standby import Standby
 from ganeti.rpc.calls.replica import ReplicaCalls
 from ganeti.rpc.objects import MasterView, ReplicaUpdate
 from ganeti.rpc.wire import decode_content
@@ -45,8 +46,9 @@ class _Head(msgspec.Struct):
 class Replica(ReplicaCalls):
     """Writes what the master sends. Thread-safe: one call at a time."""
 
-    def __init__(self, context: NodeContext) -> None:
+    def __init__(self, context: NodeContext, standby: Standby) -> None:
         self._context = context
+        self._standby = standby
         self._paths = context.paths
         self._term = context.term
         self._name = context.name
@@ -79,6 +81,8 @@ class Replica(ReplicaCalls):
             position=position.read(self._paths),
             config_serial=self._read_serial(),
             last_job=self._find_last_job(),
+            silence=self._standby.measure_silence(),
+            stopped=self._paths.master_stopped_file.exists(),
         )
 
     def master_claim(self, epoch: int, master: str) -> MasterView:
@@ -89,6 +93,7 @@ class Replica(ReplicaCalls):
         """
         with self._lock:  # no update of the old master may be half done meanwhile
             self._term.claim(epoch, master)
+            self._standby.note_sign()
             self._let_go()  # the new master may be on this node
             return self.master_view()
 
@@ -171,6 +176,7 @@ class Replica(ReplicaCalls):
                     # The master is on this node and has its files itself; it has just won a vote.
                     position.write(self._paths, (update.epoch, 0), own=True)
                     return True
+                self._standby.note_sign(update.failover_after)
                 self._take()
                 try:
                     return self._write(update)

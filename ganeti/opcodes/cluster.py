@@ -266,6 +266,10 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     enabled_user_shutdown: Annotated[
         bool | None, doc("Keep a guest stopped that its own user shut down")
     ] = None
+    auto_failover_after: Annotated[
+        UInt | None,
+        doc("Seconds without a sign of the master until a candidate takes its place; 0 for never"),
+    ] = None
     enabled_data_collectors: Annotated[dict[str, bool] | None, doc("Which data collectors run")] = (
         None
     )

@@ -311,6 +311,11 @@ class MasterView(msgspec.Struct, kw_only=True):
     config_serial: int | None = None
     #: highest job id in its copy of the queue
     last_job: int = 0
+    #: seconds since it heard from the master that it follows, or since its node daemon started;
+    #: None: it does not say (another version)
+    silence: float | None = None
+    #: the master daemon of this node was stopped by an administrator
+    stopped: bool = False
 
 
 class ReplicaUpdate(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -340,6 +345,8 @@ class ReplicaUpdate(msgspec.Struct, kw_only=True, omit_defaults=True):
     keep: list[int] | None = None
     #: new state of the drain flag
     drained: bool | None = None
+    #: seconds of silence until the candidate may take the place of the master; 0: it may not
+    failover_after: int = 0
 
 
 def localised(value: object, node: str) -> Any:

@@ -21,6 +21,7 @@ from ganeti.master.channel import Channel, Snapshot, State
 from ganeti.model.node import Node
 from ganeti.node.context import NodeContext
 from ganeti.node.replica import Replica
+from ganeti.node.standby import Standby
 from ganeti.paths import Paths
 from ganeti.rpc.client import Answer
 from ganeti.rpc.objects import MasterView, ReplicaUpdate
@@ -51,7 +52,7 @@ def context(where: Paths) -> NodeContext:
 
 @pytest.fixture
 def replica(context: NodeContext) -> Replica:
-    return Replica(context)
+    return Replica(context, Standby(context))
 
 
 # copies ------------------------------------------------------------------------------------

@@ -17,6 +17,12 @@ _NO_VOTING = switch(
     dest="no_voting",
     help="Become master without a vote of the other nodes; see above",
 )
+_IF_SILENT = switch(
+    "--if-silent",
+    dest="if_silent",
+    help="Only if no candidate has heard from the master for as long as --auto-failover-after of"
+    " the cluster says; node daemons use it",
+)
 _IGNORE_OFFLINE = value(
     "--ignore-offline-nodes",
     dest="ignore_offline_nodes",
@@ -124,7 +130,7 @@ def init(call: Call) -> None:
 @CLUSTER.command(
     "master-failover",
     aliases=("masterfailover",),
-    options=(_NO_VOTING, o.YES_DO_IT, _IGNORE_OFFLINE, o.DRY_RUN),
+    options=(_NO_VOTING, _IF_SILENT, o.YES_DO_IT, _IGNORE_OFFLINE, o.DRY_RUN),
 )
 def master_failover(call: Call) -> None:
     """Make the node on which this runs the master.
@@ -145,7 +151,13 @@ def master_failover(call: Call) -> None:
             " that the old master is gone"
         )
         raise Exit(1)
-    Failover(notices.say, no_voting=opts.no_voting).run(dry_run=opts.dry_run)
+    if opts.no_voting and opts.if_silent:
+        notices.say(
+            "--no-voting and --if-silent exclude each other: only a vote tells who is silent"
+        )
+        raise Exit(2)
+    failover = Failover(notices.say, no_voting=opts.no_voting, if_silent=opts.if_silent)
+    failover.run(dry_run=opts.dry_run)
 
 
 @CLUSTER.command("accept-config", options=(o.FORCE, o.DRY_RUN))

@@ -28,6 +28,10 @@ _TOOL = re.compile(r"[a-zA-Z0-9_-]+")
 _PROGRAM = re.compile(r"[a-zA-Z0-9_.-]+")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://.+")
 _DEVICE = re.compile(r"[^\s/]{1,15}")
+#: Seconds of silence after which a candidate may take the place of the master. The master calls
+#: each candidate every 5 seconds, and must have missed two calls before it lets go.
+_SHORTEST_SILENCE = 15
+_LONGEST_SILENCE = 3600
 #: Parameters whose value goes into the cluster object as it is.
 _PLAIN = (
     "candidate_pool_size",
@@ -61,6 +65,7 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
     for part in (_programs, _users, _network, _parameters, os_parameters, _collectors):
         values.update(part(config, op))
     notes += _find_ineffective(op)
+    values.update(_auto_failover(config, op, notes))
     values.update(os_lists(config, op, notes))
     values.update(_drivers(config, op))
     values.update(_storage(config, op))
@@ -88,6 +93,27 @@ def _find_ineffective(op: OpClusterSetParams) -> list[str]:
             " they should not are not stopped; gnt-cluster verify names them"
         )
     return notes
+
+
+def _auto_failover(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values:
+    """After how much silence of the master a candidate takes over."""
+    limit = op.auto_failover_after
+    if limit is None:
+        return {}
+    if limit == 0:
+        return {"auto_failover_after": None}
+    if not _SHORTEST_SILENCE <= limit <= _LONGEST_SILENCE:
+        raise parameters.refuse(
+            f"auto_failover_after is {limit}; choose 0 for never, or from {_SHORTEST_SILENCE} to"
+            f" {_LONGEST_SILENCE} seconds"
+        )
+    count = sum(node.master_candidate and not node.offline for node in config.nodes.values())
+    if count < 3:
+        notes.append(
+            "WARNING: no candidate can take over by itself: that needs at least 3 master candidates"
+            f" that are not offline, and there are {count}"
+        )
+    return {"auto_failover_after": limit}
 
 
 def _allow_templates(config: Config, op: OpClusterSetParams, values: Values) -> Values:

@@ -20,6 +20,7 @@ from ganeti.config.hand_edits import describe
 from ganeti.config.store import Store, read_config
 from ganeti.node.context import NodeContext
 from ganeti.node.replica import Replica
+from ganeti.node.standby import Standby
 from ganeti.paths import Paths
 from ganeti.rpc.objects import ReplicaUpdate
 from ganeti.rpc.wire import encode_content
@@ -175,7 +176,8 @@ def test_copies_of_candidates_can_take_over(written: Paths, tmp_path: Path) -> N
     there = Paths(tmp_path / "candidate")
     for directory in (there.data, there.queue, there.run):
         directory.mkdir(parents=True)
-    replica = Replica(NodeContext(there, "node2.example.com"))
+    context = NodeContext(there, "node2.example.com")
+    replica = Replica(context, Standby(context))
     text = written.config_file.read_text()
     for _ in range(2):
         replica.replica_update(ReplicaUpdate(epoch=1, base=6, checkpoint=encode_content(text)))

@@ -71,7 +71,12 @@ def test_a_configuration_of_another_implementation_survives() -> None:
 
 
 #: Keys that only this implementation has; they are written only when they are used.
-OWN_KEYS = {"Disk": {"tags"}, "Instance": {"reservation", "creating"}, "Node": {"maintenance"}}
+OWN_KEYS = {
+    "Cluster": {"auto_failover_after"},
+    "Disk": {"tags"},
+    "Instance": {"reservation", "creating"},
+    "Node": {"maintenance"},
+}
 
 
 def test_tags_of_a_disk_are_written_only_if_there_are_any() -> None:
