@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ganeti.base.releases import OWN
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -55,12 +57,26 @@ def test_what_the_administrator_changed_stays(tmp_path: Path) -> None:
     assert cron.read_text() == "# nothing\n"
 
 
+def test_the_version_in_use_stays_when_another_one_is_installed(tmp_path: Path) -> None:
+    link = tmp_path / "etc/ganeti/lib"
+    run("install-system", "/opt/ganeti", tmp_path)
+    assert str(link.readlink()) == f"/opt/ganeti/lib/ganeti/{OWN}"
+    (tmp_path / "opt/ganeti/lib/ganeti/3.1").mkdir(parents=True)
+    link.unlink()
+    link.symlink_to("/opt/ganeti/lib/ganeti/3.1")
+    run("install-system", "/opt/ganeti", tmp_path)
+    assert str(link.readlink()) == "/opt/ganeti/lib/ganeti/3.1"
+    run("uninstall", "/opt/ganeti", tmp_path)
+    assert not link.is_symlink()
+
+
 def test_uninstall_leaves_nothing_of_ours_and_everything_of_others(tmp_path: Path) -> None:
     sbin, library = tmp_path / "usr/local/sbin", tmp_path / "usr/local/lib/ganeti"
     for directory in (sbin, library / "venv/bin"):
         directory.mkdir(parents=True)
     (sbin / "other").write_text("")
     (sbin / "gnt-old").symlink_to("../lib/ganeti/venv/bin/gnt-old")
+    (sbin / "gnt-new").symlink_to("../lib/ganeti/default/venv/bin/gnt-new")
     run("install-system", "/usr/local", tmp_path)
     run("uninstall", "/usr/local", tmp_path)
     assert files(tmp_path) == {"usr/local/sbin/other", "etc/default/ganeti", "etc/cron.d/ganeti"}
