@@ -53,7 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return tcp_daemon.run(
         options,
         lambda: _prepare(options, where),
-        lambda background: _serve(options, certificate, where, background),
+        lambda background: _serve(
+            options, certificate, where, background, tell_master=arguments.tell_master
+        ),
     )
 
 
@@ -66,6 +68,11 @@ def command_line() -> argparse.ArgumentParser:
     add("-C", "--ssl-cert", type=Path, metavar="FILE", help="certificate and private key")
     add("--no-ssl", action="store_true", help="refused: TLS is what authorises callers")
     add("--no-mlock", action="store_true", help="accepted; memory is never locked")
+    add(
+        "--tell-master",
+        action="store_true",
+        help="tell the master that this node is up, so that what should run here starts at once",
+    )
     return parser
 
 
@@ -95,7 +102,12 @@ def _prepare(options: Serving, where: paths.Paths) -> None:
 
 
 def _serve(
-    options: Serving, certificate: Path, where: paths.Paths, background: daemon.Background
+    options: Serving,
+    certificate: Path,
+    where: paths.Paths,
+    background: daemon.Background,
+    *,
+    tell_master: bool,
 ) -> None:
     stop = daemon.StopSignal(base_log.reopen)
     stop.install()
@@ -133,6 +145,8 @@ def _serve(
         families.ends.start()
         families.standby.start()
         background.report_ready()
+        if tell_master:
+            families.report.send_start()
         with daemon.watchdog(lambda: tcp_daemon.ask_self(options)):
             stop.wait()
         log.info("Node daemon stops")

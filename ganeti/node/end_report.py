@@ -1,4 +1,4 @@
-"""Tells the node daemon of the master node that guests of this node ended.
+"""Tells the node daemon of the master node that guests of this node ended, or that it is up.
 
 The master is where the ssconf files say at that moment. While it does not answer, it is asked
 again for some minutes; then the watcher finds what is down.
@@ -22,6 +22,10 @@ _ANSWER = 20.0
 _PATIENCE = 300.0
 
 
+#: In the place of a name: this node is up.
+_UP = ""
+
+
 class EndReport:
     """Names of guests on their way to the master. Thread-safe."""
 
@@ -34,9 +38,17 @@ class EndReport:
         """Tell the master soon that a guest ended."""
         self._errands.add([name])
 
+    def send_start(self) -> None:
+        """Tell the master soon that this node serves calls."""
+        self._errands.add([_UP])
+
     def _deliver(self, names: Mapping[str, int]) -> Collection[str]:
+        ended = sorted(set(names) - {_UP})
         try:
-            call_master(self._context, _ANSWER, NodeCalls.guests_ended, sorted(names))
+            if ended:
+                call_master(self._context, _ANSWER, NodeCalls.guests_ended, ended)
+            if _UP in names:
+                call_master(self._context, _ANSWER, NodeCalls.host_starts)
         except (errors.GanetiError, OSError) as err:
             log.warning("the master was not told of ended guests: %s", err)
             return names

@@ -49,9 +49,10 @@ class Families:
         copies = Copies(context)
         storage = Storage(context, disks)
         rights = RunRights(context)
-        report = EndReport(context)
+        #: how the master hears of this node
+        self.report = EndReport(context)
         #: to be started when this node daemon serves calls
-        self.ends = EndWatch(context, report.send)
+        self.ends = EndWatch(context, self.report.send)
         guest_ends = GuestEnds(context)
         instances = Instances(context, disks, rights, self.ends)
         guest_os = GuestOs(context, disks)
@@ -86,7 +87,7 @@ class Families:
         self._stops = (
             self.standby.stop,
             self.ends.stop,
-            report.stop,
+            self.report.stop,
             guest_ends.stop,
             replica.stop,
         )

@@ -1,6 +1,6 @@
 """On the master node: what other nodes tell of their guests goes to the watcher at once.
 
-The caller is known by its certificate, and only instances with that primary node are looked at.
+The caller is known by its certificate, and only instances of that node are looked at.
 What is to be done is the watcher's to decide (:mod:`ganeti.watcher.ended`): it knows of pauses,
 jobs and earlier attempts.
 """
@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ganeti import constants, errors
 from ganeti.base import process, services
+from ganeti.net.unix_socket import FramedClient
 from ganeti.node.context import NodeContext, check_name
 from ganeti.node.errands import Errands
 from ganeti.rpc.calls.guest_ends import GuestEndCalls
@@ -21,6 +22,8 @@ from ganeti.rpc.server import CALLER
 
 log = logging.getLogger(__name__)
 
+#: Seconds to wait for the master daemon at a time; it may be starting.
+_MASTER = 30.0
 #: Seconds for one look of the watcher.
 _LOOK = 120.0
 #: Seconds for all attempts to start an instance; later it is up to the regular watcher.
@@ -30,8 +33,8 @@ _MOST = 10_000
 #: Exit codes of the watcher after which another look is of no use.
 _DONE = (constants.EXIT_SUCCESS, constants.EXIT_NOTMASTER, constants.EXIT_NOTCLUSTER)
 
-#: A node and an instance.
-_Ended = tuple[str, str]
+#: A node and an instance; no instance: the node itself, which is up now.
+_Told = tuple[str, str]
 
 
 class GuestEnds(GuestEndCalls):
@@ -39,7 +42,7 @@ class GuestEnds(GuestEndCalls):
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
-        self._errands: Errands[_Ended] = Errands(
+        self._errands: Errands[_Told] = Errands(
             "look at guests", self._run_watcher, patience=_PATIENCE
         )
         self.stop = self._errands.stop
@@ -55,6 +58,16 @@ class GuestEnds(GuestEndCalls):
             raise errors.ParameterError(f"{len(instances)} instances are too many for one call")
         log.info("guests ended on node %s: %s", node, ", ".join(map(check_name, instances)))
         self._errands.add((node, name) for name in instances)
+
+    def host_starts(self) -> None:
+        """Take note and return.
+
+        Raises:
+            RpcError: another node is the master.
+        """
+        node = self._demand_master()
+        log.info("node %s is up", node)
+        self._errands.add([(node, "")])
 
     def host_stops(self, migrate: bool) -> list[str]:
         """Submit jobs for all guests of the caller; they need not have ended.
@@ -84,19 +97,26 @@ class GuestEnds(GuestEndCalls):
         argv = [sys.executable, "-m", "ganeti.watcher.program", *options, *words]
         return process.run(argv, timeout=_LOOK, env=dict(os.environ))
 
-    def _run_watcher(self, ended: Mapping[_Ended, int]) -> Collection[_Ended]:
-        """Run the watcher; what it wants to see again later."""
+    def _run_watcher(self, told: Mapping[_Told, int]) -> Collection[_Told]:
+        """Run the watcher as soon as the master serves; what it wants to see again later."""
+        try:
+            FramedClient(
+                self._context.paths.luxi_socket, connect_timeout=_MASTER, retry_connect=True
+            ).close()
+        except errors.GanetiError as err:
+            log.info("the master daemon is waited for: %s", errors.text(err))
+            return told
         words = [
-            f"--ended-{'again' if attempts else 'now'}={node}:{name}"
-            for (node, name), attempts in ended.items()
+            f"--ended-{'again' if attempts else 'now'}={node}:{name}" if name else f"--up={node}"
+            for (node, name), attempts in told.items()
         ]
         try:
             done = self._run(words)
         except (errors.CommandError, errors.ConfigurationError) as err:
             log.error("%s", errors.text(err))
-            return ended
+            return told
         if done.code not in _DONE:
             log.warning("%s", done.explain())
-            return ended
+            return told
         left = set(done.stdout.splitlines())
-        return [(node, name) for node, name in ended if f"{node}:{name}" in left]
+        return [(node, name) for node, name in told if f"{node}:{name}" in left]

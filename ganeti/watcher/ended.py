@@ -1,14 +1,15 @@
-"""Instances whose guests ended a moment ago, as their nodes told.
+"""Instances whose guests ended a moment ago, and those that can start now, as nodes told.
 
 The node daemon of the master node runs the watcher for them at once. What is done, how often and
 when not, is what :mod:`ganeti.watcher.instances` says for all runs; nothing else is looked at.
+A node that is up now has its whole group looked at, so that instances start in their order.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ganeti import errors
@@ -38,6 +39,19 @@ class Ended:
         return f"{self.node}:{self.instance}"
 
 
+@dataclass(frozen=True)
+class Up:
+    """A node whose daemon has begun to serve calls."""
+
+    node: str
+
+    def __str__(self) -> str:
+        return f"{self.node}:"
+
+
+Told = Ended | Up
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options for what nodes told."""
     for name, text in (
@@ -51,34 +65,65 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             metavar="NODE:INSTANCE",
             help=f"{text}: do nothing but to start it if it should run (for the node daemon)",
         )
+    parser.add_argument(
+        "--up",
+        action="append",
+        default=[],
+        metavar="NODE",
+        help="this node is up: do nothing but to start what should run in its group (for the node"
+        " daemon)",
+    )
 
 
-def read_options(options: argparse.Namespace) -> list[Ended]:
+def read_options(options: argparse.Namespace) -> list[Told]:
     """What the command line names."""
-    return [
+    return [Up(node) for node in options.up] + [
         Ended(node, name, again)
         for again, texts in ((False, options.ended_now), (True, options.ended_again))
         for node, _colon, name in (text.partition(":") for text in texts)
     ]
 
 
-def run(now: Round, ended: Iterable[Ended]) -> list[Ended]:
+def run(now: Round, told: Iterable[Told]) -> list[Told]:
     """Submit jobs for what should run; what is to be looked at again later.
 
     Raises:
         GanetiError: the master does not answer.
     """
-    told = {(each.node, each.instance): each for each in ended}
+    told = list(told)
+    up = {each.node: each for each in told if isinstance(each, Up)}
+    ended = {(each.node, each.instance): each for each in told if isinstance(each, Ended)}
+    return [*_start_waiting(now, up), *_treat(now, ended)]
+
+
+def _start_waiting(now: Round, up: Mapping[str, Up]) -> list[Up]:
+    """Start what can start now that nodes are up."""
+    groups = view.load(now.client) if up else []
+    groups = [group for group in groups if not up.keys().isdisjoint(group.boots)]
+    done = set(instances.treat_all(now, groups))
+    # What waits for another node starts when that one tells, or with the regular run.
+    waiting = {
+        node
+        for group in groups
+        for item in group.instances
+        if item.name not in done and _is_unsettled(item) and not group.waits_for(item)
+        for node in item.nodes
+    }
+    return [each for node, each in up.items() if node in waiting]
+
+
+def _treat(now: Round, ended: Mapping[tuple[str, str], Ended]) -> list[Ended]:
+    """Start instances whose guests ended."""
     later: list[Ended] = []
-    for group in view.load(now.client, {name for _node, name in told}):
-        found = tuple(item for item in group.instances if (item.primary, item.name) in told)
+    for group in view.load(now.client, {name for _node, name in ended}) if ended else ():
+        found = tuple(item for item in group.instances if (item.primary, item.name) in ended)
         if not found:
             continue
         for item in found:
-            _report_end(now, told[item.primary, item.name], item)
+            _report_end(now, ended[item.primary, item.name], item)
         done = set(instances.treat(now, replace(group, instances=found)))
         later += [
-            told[item.primary, item.name]
+            ended[item.primary, item.name]
             for item in found
             if item.name not in done and _is_unsettled(item)
         ]

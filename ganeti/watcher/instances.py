@@ -46,18 +46,30 @@ def run(now: Round) -> None:
     Raises:
         GanetiError: the master did not take a job; the next run tries again.
     """
+    treat_all(now, now.groups)
+
+
+def treat_all(now: Round, groups: Iterable[Group]) -> Sequence[str]:
+    """Submit jobs for whole groups and remember them; names of instances with no more to do.
+
+    Raises:
+        GanetiError: the master did not take a job; the next run tries again.
+    """
+    settled: list[str] = []
     refused: list[str] = []
 
     def act(group: Group, memory: Memory) -> None:
         memory.keep_only(item.name for item in group.instances)
-        _done, others = _submit(now, _find_due(now, group, memory), memory)
+        done, others = _submit(now, _find_due(now, group, memory), memory)
         refused.extend(others)
+        settled.extend([*done, *_list_given_up(group, memory)])
         memory.boots.update({name: boot for name, boot in group.boots.items() if boot is not None})
 
-    for group in now.groups:
+    for group in groups:
         _with_memory(now, group, act)
     if refused:
         raise errors.GenericError(f"jobs were not accepted: {'; '.join(refused)}")
+    return settled
 
 
 def treat(now: Round, group: Group) -> Sequence[str]:
@@ -75,8 +87,7 @@ def treat(now: Round, group: Group) -> Sequence[str]:
         done, refused = _submit(now, actions, memory)
         for text in refused:
             _LOG.warning("The job was not accepted: %s", text)
-        tried = (item.name for item in group.instances if _is_given_up(item.name, memory))
-        settled.extend([*done, *tried])
+        settled.extend([*done, *_list_given_up(group, memory)])
 
     _with_memory(now, group, act)
     return settled
@@ -101,8 +112,10 @@ def _find_due(now: Round, group: Group, memory: Memory) -> list[Action]:
     return _drop_locked(now, _drop_recent(now, actions, memory))
 
 
-def _is_given_up(name: str, memory: Memory) -> bool:
-    return any(memory.count(kind, name) >= MAX_ATTEMPTS for kind in Kind)
+def _list_given_up(group: Group, memory: Memory) -> Iterator[str]:
+    for item in group.instances:
+        if any(memory.count(kind, item.name) >= MAX_ATTEMPTS for kind in Kind):
+            yield item.name
 
 
 def all_settled(groups: Iterable[Group]) -> bool:

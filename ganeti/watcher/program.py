@@ -25,8 +25,8 @@ from ganeti.watcher.tasks import NODE_TASKS, TASKS
 _LOG = logging.getLogger(__name__)
 #: Seconds between two looks after a boot.
 _PAUSE = 15.0
-#: Tasks of the looks that follow the first one.
-_AGAIN = ("daemons", "status", "instances")
+#: What is done after a boot until all runs that should; the other tasks follow.
+_FIRST = ("daemons", "status", "instances")
 #: Seconds after its end when a job is archived, if nobody says another time.
 _JOB_AGE = 6 * 3600
 _OLD = "accepted for old cron tables; without effect, as one process does all groups"
@@ -149,13 +149,13 @@ def _options(given: argparse.Namespace) -> Options:
 
 
 def _treat(
-    told: Sequence[ended.Ended],
+    told: Sequence[ended.Told],
     leaving: str | None,
     given: argparse.Namespace,
     where: paths.Paths,
     clock: Clock,
 ) -> int:
-    """Look at instances whose guests ended, and print what is to be looked at again.
+    """Look at instances whose guests ended or whose node is up; print what to look at again.
 
     Or empty a node that is being shut down, in spite of a pause; prints what leaves it.
     """
@@ -181,22 +181,23 @@ def _treat(
 
 def _watch(given: argparse.Namespace, where: paths.Paths, clock: Clock) -> int:
     here = Here(where, clock, _options(given))
-    node_tasks, tasks = NODE_TASKS, TASKS
+    # The clock counts from the boot of the machine.
+    booting = clock.monotonic() < given.after_boot
     while True:
         until = read_pause(where, clock)
         if until is not None and not given.ignore_pause:
             _LOG.info("Paused until %s by gnt-cluster watcher pause", int(until))
             return constants.EXIT_SUCCESS
-        code, settled = _run_once(here, node_tasks, tasks)
-        # The clock counts from the boot of the machine.
-        if settled or clock.monotonic() >= given.after_boot:
-            return code
-        clock.sleep(_PAUSE)  # nothing tells here that another node has come up
-        node_tasks, tasks = _select_again(NODE_TASKS), _select_again(TASKS)
+        if not booting:
+            return _run_once(here, NODE_TASKS, TASKS)[0]
+        _code, settled = _run_once(here, _select_first(NODE_TASKS), _select_first(TASKS))
+        booting = not settled and clock.monotonic() < given.after_boot
+        if booting:
+            clock.sleep(_PAUSE)  # nodes that come up tell; this is for those that cannot
 
 
-def _select_again(tasks: Mapping[str, Callable[[T], None]]) -> Mapping[str, Callable[[T], None]]:
-    return {name: tasks[name] for name in _AGAIN if name in tasks}
+def _select_first(tasks: Mapping[str, Callable[[T], None]]) -> Mapping[str, Callable[[T], None]]:
+    return {name: tasks[name] for name in _FIRST if name in tasks}
 
 
 def _run_once(

@@ -32,6 +32,9 @@ Accelerator = Literal["kvm", "tcg"]
 
 #: Seconds the probe may take; on a processor it needs 0.1 s.
 PROBE_TIMEOUT = 2.0
+#: How much longer the second one may take. A host that has just booted can be so busy, and its
+#: guests would run in software until the next boot.
+_LONGER = 8
 _DEVICE = Path("/dev/kvm")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 #: QEMU says so and then stands still, with the guest stopped.
@@ -67,7 +70,7 @@ class Chooser:
     def choose(self, params: KvmParams, binary: Binary) -> Choice:
         """The accelerator for these parameters.
 
-        ``auto`` may probe for some 2 s the first time after a boot or a new QEMU; callers at the
+        ``auto`` may probe for up to 18 s the first time after a boot or a new QEMU; callers at the
         same time wait for that one probe. An explicit kvm or tcg is obeyed without any probe.
         """
         wanted = wish(params)
@@ -142,8 +145,8 @@ def wish(params: KvmParams) -> Literal["auto", "kvm", "tcg"]:
 def probe(qemu: str, accelerator: Accelerator, timeout: float = PROBE_TIMEOUT) -> str | None:
     """Run the probe image: None when it ended well, else what happened instead.
 
-    Blocks ``timeout`` seconds at most, and once more as long when that was too short (the node may
-    have been busy); ends at once when QEMU reports that the guest is stuck.
+    Blocks ``timeout`` seconds at most, and once more 8 times as long when that was too short (the
+    node may have been busy); ends at once when QEMU reports that the guest is stuck.
     """
     with tempfile.TemporaryDirectory(prefix="ganeti-probe-") as directory:
         image = Path(directory, "probe.bin")
@@ -153,8 +156,8 @@ def probe(qemu: str, accelerator: Accelerator, timeout: float = PROBE_TIMEOUT) -
             *("-machine", "pc", "-accel", accelerator, "-m", "4", "-bios", str(image)),
             *("-device", f"isa-debug-exit,iobase={probe_image.EXIT_PORT:#x},iosize=4"),
         ]
-        for _ in range(2):
-            status, said = _run(argv, timeout)
+        for limit in (timeout, timeout * _LONGER):
+            status, said = _run(argv, limit)
             if status >= 0:
                 break
             if _STUCK in said:
@@ -163,7 +166,7 @@ def probe(qemu: str, accelerator: Accelerator, timeout: float = PROBE_TIMEOUT) -
                     f" ({_STUCK.decode()})"
                 )
         else:
-            return f"accelerator {accelerator} did not end a small test in {timeout:g} s"
+            return f"accelerator {accelerator} did not end a small test in {limit:g} s"
     if status == probe_image.EXIT_STATUS:
         return None
     last = said.decode("utf-8", "replace").strip().splitlines()[-1:]

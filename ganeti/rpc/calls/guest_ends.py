@@ -1,4 +1,4 @@
-"""The node calls that nodes make to the master: guests ended, or shall end."""
+"""The node calls that nodes make to the master: guests ended, shall end, or can begin."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ class GuestEndCalls(ABC):
     @call(timeout=URGENT, by_any_node=True)
     def guests_ended(self, instances: list[str]) -> None:
         """Look at these instances of the node that calls, as their guests ended by themselves."""
+
+    @abstractmethod
+    @call(timeout=URGENT, by_any_node=True)
+    def host_starts(self) -> None:
+        """Start what has waited for the node that calls, as its node daemon serves calls now."""
 
     @abstractmethod
     @call(timeout=URGENT, by_any_node=True)

@@ -61,6 +61,8 @@ class Machine:
 
     #: seconds until the agent must answer
     boot_limit = 90.0
+    #: how much it gives way to the programs of this machine
+    niceness = 10
 
     def __init__(self, spec: Spec, directory: Path, network: Network | None = None) -> None:
         self.spec = spec
@@ -118,7 +120,8 @@ class Machine:
 
     def begin_boot(self) -> None:
         """Start QEMU and return; several machines boot side by side this way."""
-        argv = ["nice", "-n", "10", "setpriv", "--pdeathsig", "KILL", QEMU, *self._options()]
+        argv = ["nice", "-n", str(self.niceness), "setpriv", "--pdeathsig", "KILL"]
+        argv += [QEMU, *self._options()]
         if self._network is not None:
             argv = self._network.inside(argv)
         with (self.directory / "qemu.log").open("wb") as log:

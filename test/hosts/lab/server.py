@@ -30,6 +30,8 @@ class Server(Machine):
     """Begins as the installer leaves a server; what is done in it survives a power cut."""
 
     boot_limit = 600.0
+    #: Nothing else runs beside servers, and seconds of theirs are measured.
+    niceness = 0
 
     def __init__(self, spec: Spec, directory: Path, network: Network, suite: str) -> None:
         super().__init__(spec, directory, network)
