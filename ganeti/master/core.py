@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ganeti import errors
 from ganeti.base import jsonio, position
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.config import vote
@@ -20,6 +18,7 @@ from ganeti.jobs.files import JobFiles
 from ganeti.jobs.queue import JobQueue
 from ganeti.locking.manager import LockManager
 from ganeti.master import facts
+from ganeti.master.address import Address
 from ganeti.master.channel import Snapshot, State
 from ganeti.master.distribution import Distribution
 from ganeti.master.lease import Lease
@@ -35,10 +34,8 @@ from ganeti.ops import locks
 from ganeti.ops.board.keeper import Boards
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
-from ganeti.ops.steps.nodes import master_ip
 from ganeti.paths import Paths
 from ganeti.query import engine
-from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 from ganeti.rpc.objects import RunEpoch
 from ganeti.rpc.rounds import Rounds
@@ -47,8 +44,6 @@ _LOG = logging.getLogger(__name__)
 
 #: Seconds the master candidates get at the end to take the last state.
 FLUSH_TIMEOUT = 5.0
-#: Seconds a master that steps down waits until its node has dropped the address of the cluster.
-ADDRESS_TIMEOUT = 2.0
 
 
 class Core:
@@ -85,6 +80,7 @@ class Core:
         self.boards = Boards(self.queue.has_ended)
         self.distribution = Distribution(self.store, self.rpc)
         self.offline_notice = OfflineNotice(self.store, self.rpc)
+        self.address = Address(self.store, self.rpc)
         self.settling = Settling(self.store, self.rpc, self.queue)
         self.lease = Lease(self._failover_after, self.replication.find_contact, clock)
         self._run_numbers = itertools.count(1)
@@ -116,43 +112,8 @@ class Core:
         self.distribution.start()
         self.offline_notice.start()
         self.queue.start()
-        threading.Thread(target=self._take_address, name="master-ip", daemon=True).start()
+        self.address.start()
         self.settling.start()
-
-    def _take_address(self) -> None:
-        """Put the address of the cluster on this node; without it only remote clients suffer."""
-        config = self.store.current
-        try:
-            self.rpc.call_one(
-                config.master,
-                NodeCalls.node_activate_master_ip,
-                master_ip.network(config),
-                config.cluster.use_external_mip_script,
-            )
-        except errors.GanetiError as err:
-            _LOG.warning(
-                "the address of the cluster is not on this node (gnt-cluster activate-master-ip"
-                " tries again): %s",
-                errors.text(err),
-            )
-
-    def drop_address(self) -> None:
-        """Take the address of the cluster off this node, which is not the master any more.
-
-        Without a term: the node daemon may follow the next master already.
-        """
-        config = self.store.current
-        caller = self.rpc.limit_time(ADDRESS_TIMEOUT)
-        caller.epoch = 0
-        try:
-            caller.call_one(
-                config.master,
-                NodeCalls.node_deactivate_master_ip,
-                master_ip.network(config),
-                config.cluster.use_external_mip_script,
-            )
-        except errors.GanetiError as err:
-            _LOG.error("the address of the cluster stays on this node: %s", errors.text(err))
 
     def vote(self, *, alone: bool, patience: float) -> None:
         """Become the master in the eyes of the nodes, before anything is changed.
@@ -206,6 +167,7 @@ class Core:
     def stop(self, timeout: float) -> bool:
         """Wait for running operations, write the last checkpoint; False after a time-out."""
         self.lease.stop()
+        self.address.stop()
         self.settling.stop()
         done = self.queue.stop(timeout)
         self.distribution.stop()

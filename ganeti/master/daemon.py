@@ -167,7 +167,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
         stop.wait()
     if resignation:
         # Others may act soon. What this master still has to do, it may not do any more.
-        core.drop_address()
+        core.address.drop()
     else:
         _LOG.info("stopping")
         files.write_atomic(where.master_stopped_file, b"", mode=0o644)

@@ -9,10 +9,10 @@ import logging
 from typing import Any
 
 from ganeti.model.names import InstanceStatus
+from ganeti.model.start_order import get_order, limit_reason, sort, with_dependencies
 from ganeti.placement.facts import MIRRORS, Mirror
 from ganeti.watcher import view
 from ganeti.watcher.instances import identify
-from ganeti.watcher.order import get_order, limit_reason, sort, with_dependencies
 from ganeti.watcher.round import Round
 
 _LOG = logging.getLogger(__name__)

@@ -15,9 +15,9 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import files
 from ganeti.model.names import AdminState, AdminStateSource, InstanceStatus
+from ganeti.model.start_order import get_order, limit_reason, with_dependencies
 from ganeti.watcher import memory as memory_file
 from ganeti.watcher.memory import MAX_ATTEMPTS, RETRY_AFTER, Kind, Memory
-from ganeti.watcher.order import get_order, limit_reason, with_dependencies
 from ganeti.watcher.round import Round
 from ganeti.watcher.view import Group, Instance
 

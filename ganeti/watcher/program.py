@@ -17,8 +17,8 @@ from ganeti.base import files, log
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.luxi.absence import master_name
 from ganeti.luxi.client import Client
+from ganeti.model.start_order import PARALLEL
 from ganeti.watcher import emptying, ended, instances
-from ganeti.watcher.order import PARALLEL
 from ganeti.watcher.round import Here, Options, Round
 from ganeti.watcher.tasks import NODE_TASKS, TASKS
 

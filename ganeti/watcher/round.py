@@ -10,9 +10,9 @@ from typing import Any
 from ganeti import errors
 from ganeti.base.clock import Clock
 from ganeti.luxi.client import Client, Submission
+from ganeti.model.start_order import PARALLEL
 from ganeti.paths import Paths
 from ganeti.watcher import view
-from ganeti.watcher.order import PARALLEL
 
 #: Who asked, in the reason trail of every job of the watcher.
 SOURCE = "gnt:watcher"

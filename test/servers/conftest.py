@@ -36,7 +36,7 @@ def servers() -> Iterator[server.Servers]:
     """Three bare servers with the package of this project in their share."""
     try:
         package = debs.package()
-        with server.running(3) as made:
+        with server.running(3, state=server.kept()) as made:
             for each in made.servers:
                 shutil.copy(package, each.share)
             yield made

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from lab.channel import wait_for
 from lab.debs import newer
-from lab.server import CLUSTER, DOMAIN, SHARE, Server, Servers, say
+from lab.server import CLUSTER, DOMAIN, SHARE, Server, Servers, kept, say
 
 WEB = f"web1.{DOMAIN}"
 MIRRORED = [f"db{n}.{DOMAIN}" for n in (1, 2, 3)]
@@ -39,9 +40,17 @@ GUEST = "-o bootsector+beat --disk 0:size=1G -B memory=128M"
 
 
 @pytest.fixture(autouse=True)
-def no_step_after_a_failed_one(request: pytest.FixtureRequest) -> None:
-    if request.session.testsfailed:
+def each_step_once(request: pytest.FixtureRequest, servers: Servers) -> Iterator[None]:
+    """None after a failed one, none that an earlier run has done; its servers are kept."""
+    name, failed = request.node.name, request.session.testsfailed
+    if failed:
         pytest.skip("an earlier step failed")
+    if name in servers.done:
+        pytest.skip("an earlier run has done it")
+    yield
+    state = kept()
+    if state is not None and request.session.testsfailed == failed:
+        servers.save(state, name)
 
 
 def prepare(servers: Servers, server: Server) -> None:

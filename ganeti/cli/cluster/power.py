@@ -15,6 +15,7 @@ from ganeti.cli.command import Call, take_many
 from ganeti.cli.fields import override
 from ganeti.cli.option import switch
 from ganeti.cli.programs import CLUSTER
+from ganeti.model import start_order
 
 #: Seconds until nodes that were switched on must answer, between two looks, and for each look.
 BOOT_SECONDS = 900.0
@@ -58,7 +59,8 @@ def epo(call: Call) -> int:
     switch it off by hand at the end.
 
     With --on the nodes that were switched off are switched on one after the other and set online
-    as soon as they answer. An instance that should run is started when all its nodes are there.
+    as soon as they answer. An instance that should run is started when all its nodes are there,
+    in the order of the tags ganeti:order:N.
     """
     nodes = _nodes(call)
     if call.opts.on:
@@ -270,17 +272,18 @@ def _start_instances(call: Call, nodes: Sequence[_Node], *, absent: Collection[_
     """Start what should run and does not, on nodes that are there; all nodes of it must be."""
     missing = {node.name for node in absent}
     names = [name for node in nodes if node.name not in missing for name in node.primaries]
-    down = [
-        str(name)
-        for name, wanted, runs, secondaries in _instances(
-            call, names, "admin_state", "oper_state", "snodes"
+    down = sorted(
+        (start_order.get_order(tags or ()), str(name))
+        for name, wanted, runs, secondaries, tags in _instances(
+            call, names, "admin_state", "oper_state", "snodes", "tags"
         )
         if wanted == "up" and runs is False and not missing & {*(secondaries or ())}
-    ]
+    )
     if down:
         print(f"Starting {plural(len(down), 'instance')}", flush=True)
-    work = [
-        (name, jobs.build(call, "OP_INSTANCE_STARTUP", instance_name=name, no_remember=True))
-        for name in down
+    ops = [
+        jobs.build(call, "OP_INSTANCE_STARTUP", instance_name=name, no_remember=True)
+        for _order, name in down
     ]
-    return _all_well(call, work)
+    ops = start_order.with_dependencies(ops, [order for order, _name in down])
+    return _all_well(call, [(name, op) for (_order, name), op in zip(down, ops, strict=True)])

@@ -91,14 +91,17 @@ class Machine:
         monitor = Monitor(self.directory / "qmp")
         try:
             monitor.command("stop")
-            _copy(self._disks, directory)
+            _copy(self._all_disks(), directory)
             monitor.command("cont")
         finally:
             monitor.close()
 
     def load_disks(self, directory: Path) -> None:
         """Before the first boot: have the disks that another one saved."""
-        _copy([directory / path.name for path in self._disks], self.directory)
+        _copy([directory / path.name for path in self._all_disks()], self.directory)
+
+    def _all_disks(self) -> list[Path]:
+        return self._disks
 
     # power -------------------------------------------------------------------------------
 

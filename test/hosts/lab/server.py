@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab import image, initramfs
-from lab.channel import Ran
+from lab.channel import Ran, wait_for
 from lab.cluster import TIME_FACTOR
 from lab.kernel import kernel
 from lab.machine import Machine, Spec, check_host
@@ -23,6 +26,9 @@ CLUSTER = f"cluster.{DOMAIN}"
 SUBNET = "10.123.9"
 #: The share with this machine, as the server sees it.
 SHARE = Path("/srv/lab")
+#: The variable with a directory where servers are kept after each step. Another run with the same
+#: directory goes on after the last step that passed.
+STATE = "SERVERS_STATE"
 _ENV = {"GANETI_TIME_FACTOR": TIME_FACTOR, "DEBIAN_FRONTEND": "noninteractive"}
 
 
@@ -34,6 +40,7 @@ class Server(Machine):
     niceness = 0
 
     def __init__(self, spec: Spec, directory: Path, network: Network, suite: str) -> None:
+        """Its disk is as the installer left it; see :meth:`load_disks`."""
         super().__init__(spec, directory, network)
         self.name = spec.name
         self._system = self.directory / "root.qcow2"
@@ -42,6 +49,17 @@ class Server(Machine):
         ran = subprocess.run(words, capture_output=True, text=True, check=False)
         if ran.returncode:
             raise LabError(f"qemu-img: {ran.stderr.strip()}")
+
+    def save_disks(self, directory: Path) -> None:
+        """Copy the disks of the running server, with that of its system."""
+        super().save_disks(directory / self.name)
+
+    def load_disks(self, directory: Path) -> None:
+        """Before the first boot: go on from disks that :meth:`save_disks` has copied."""
+        super().load_disks(directory / self.name)
+
+    def _all_disks(self) -> list[Path]:
+        return [self._system, *self._disks]
 
     def _initramfs(self) -> Path:
         return initramfs.of_server(kernel())
@@ -101,6 +119,33 @@ class Servers:
     servers: list[Server]
     typed: list[str] = field(default_factory=list)
     begin: float = field(default_factory=time.monotonic)
+    #: steps that are done; their servers were saved
+    done: list[str] = field(default_factory=list)
+
+    def save(self, directory: Path, step: str) -> None:
+        """Keep everything, so that another run can go on after this step."""
+        self.done.append(step)
+        partial = directory / "new"
+        shutil.rmtree(partial, ignore_errors=True)
+        for server in self.servers:
+            server.save_disks(partial)
+        story = {"done": self.done, "typed": self.typed, "guests": sorted(self.guests())}
+        story["seconds"] = time.monotonic() - self.begin
+        (partial / "story.json").write_text(json.dumps(story), encoding="utf-8")
+        shutil.rmtree(directory / "last", ignore_errors=True)
+        partial.rename(directory / "last")
+
+    def load(self, directory: Path) -> list[str]:
+        """Before the first boot: go on from there; the guests that ran."""
+        last = directory / "last"
+        if not last.exists():
+            return []
+        for server in self.servers:
+            server.load_disks(last)
+        story = json.loads((last / "story.json").read_text(encoding="utf-8"))
+        self.done, self.typed = story["done"], story["typed"]
+        self.begin = time.monotonic() - story["seconds"]
+        return list(story["guests"])
 
     def type(self, server: Server, line: str, limit: float = 3000.0) -> str:
         """What an administrator types into a shell; it must succeed."""
@@ -141,6 +186,12 @@ class Servers:
         say(f"{what}: {len(self.typed)} commands typed, {minutes:.1f} minutes")
 
 
+def kept() -> Path | None:
+    """Where servers are kept between runs; None: nowhere."""
+    given = os.environ.get(STATE)
+    return Path(given).absolute() if given else None
+
+
 def say(text: str) -> None:
     print(text, flush=True)
 
@@ -158,8 +209,14 @@ def specs(count: int) -> list[Spec]:
 
 
 @contextlib.contextmanager
-def running(count: int, suite: str = image.SUITE) -> Iterator[Servers]:
-    """Bare servers that have booted; they are gone at the end."""
+def running(
+    count: int, suite: str = image.SUITE, state: Path | None = None, limit: float = 900.0
+) -> Iterator[Servers]:
+    """Servers that have booted; they are gone at the end.
+
+    They are bare, or what an earlier run has saved in ``state``. Then those guests run that ran
+    when they were saved; ``limit`` are the seconds they get for that.
+    """
     check_host()
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(run_directory())
@@ -167,7 +224,12 @@ def running(count: int, suite: str = image.SUITE) -> Iterator[Servers]:
         servers = [Server(spec, directory, network, suite) for spec in specs(count)]
         made = Servers(servers)
         stack.callback(made.cut)
+        guests = made.load(state) if state is not None else []
         made.boot()
+        if made.done:
+            wait_for("guests as before", lambda: set(guests) <= set(made.guests()), limit, 2.0)
+            yield made
+            return
         words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f"]
         key = directory / "key"
         subprocess.run([*words, str(key)], check=True)

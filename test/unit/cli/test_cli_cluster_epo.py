@@ -102,3 +102,23 @@ def test_a_node_that_is_offline_for_another_reason_stays_so(
     assert ran.code == 0, ran.err
     assert "it stays so" in ran.out
     assert master.jobs == []
+
+
+def test_instances_start_in_the_order_of_their_tags(
+    master: RecordingMaster, epo: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ganeti.cli.cluster.power._find_answering_nodes", list)
+    tags: dict[str, list[str]] = {"dns": ["ganeti:order:10"], "app": [], "web": []}
+    for name in tags:
+        fields = {"oper_state": False, "admin_state": "up", "snodes": [], "tags": tags[name]}
+        master.add_instance(f"{name}.example.com", forthcoming=False, **fields)
+    names = [f"{name}.example.com" for name in ("web", "app", "dns")]
+    master.add_node("node2.example.com", pip="127.0.0.2", pinst_list=names, powered=None, role="C")
+    ran = epo("-f", "--on", "node2")
+    assert ran.code == 0, ran.err
+    ended = ["success", "error", "canceled"]
+    assert [(op["instance_name"], op.get("depends")) for op in master.ops] == [
+        ("dns.example.com", None),
+        ("app.example.com", [[-1, ended]]),
+        ("web.example.com", [[-2, ended]]),
+    ]

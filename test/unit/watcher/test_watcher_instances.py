@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from ganeti import errors, paths
 from ganeti.luxi.client import QueryResult, Submission
+from ganeti.model import start_order
 from ganeti.model.names import AdminState, InstanceStatus
-from ganeti.watcher import instances, memory, order
+from ganeti.watcher import instances, memory
 from ganeti.watcher.memory import (
     FORGET_AFTER,
     MAX_ATTEMPTS,
@@ -279,28 +280,31 @@ def test_a_start_that_waits_in_the_queue_is_not_submitted_again(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("tags", "expected"),
     [
-        ((), order.USUAL),
+        ((), start_order.USUAL),
         (("ganeti:order:0",), 0),
         (("ganeti:order:20", "ganeti:order:7"), 7),
-        (("ganeti:order:", "ganeti:order:x", "ganeti:order:-1", "ganeti:order:10000"), order.USUAL),
-        (("my-ganeti:order:1",), order.USUAL),
+        (
+            ("ganeti:order:", "ganeti:order:x", "ganeti:order:-1", "ganeti:order:10000"),
+            start_order.USUAL,
+        ),
+        (("my-ganeti:order:1",), start_order.USUAL),
     ],
 )
 def test_the_order_is_a_tag(tags: tuple[str, ...], expected: int) -> None:
-    assert order.get_order(tags) == expected
+    assert start_order.get_order(tags) == expected
 
 
 @given(st.lists(st.integers(0, 3), max_size=200))
 def test_each_job_waits_for_the_last_ones_of_the_order_before_it(orders: list[int]) -> None:
     orders.sort()
-    for index, depends in enumerate(order.make_dependencies(orders)):
+    for index, depends in enumerate(start_order.make_dependencies(orders)):
         waited = {index + relative for relative, _how in depends}
         earlier = [other for other in range(index) if orders[other] < orders[index]]
         last = [other for other in earlier if orders[other] == orders[earlier[-1]]]
-        assert waited == set(last[-order.MOST :])
+        assert waited == set(last[-start_order.MOST :])
 
 
 def test_what_stops_first_was_started_last() -> None:
     found = [replace(instance(name), tags=(f"ganeti:order:{name[-1]}",)) for name in ("a2", "b1")]
-    assert [item.name for item in order.sort([*found, instance("c")])] == ["b1", "a2", "c"]
-    assert [item.name for item in order.sort(found, stop=True)] == ["a2", "b1"]
+    assert [item.name for item in start_order.sort([*found, instance("c")])] == ["b1", "a2", "c"]
+    assert [item.name for item in start_order.sort(found, stop=True)] == ["a2", "b1"]

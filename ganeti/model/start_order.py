@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
-
-from ganeti.watcher.view import Instance
+from typing import Any, Protocol, TypeVar
 
 USUAL = 500
 #: Jobs on one node that run at a time, unless an option says else.
@@ -23,13 +21,26 @@ _TAG = re.compile(r"ganeti:order:([0-9]{1,4})")
 _ENDED = ("success", "error", "canceled")
 
 
+class _Tagged(Protocol):
+    """An instance, as far as its order depends on it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def tags(self) -> Collection[str]: ...
+
+
+T = TypeVar("T", bound=_Tagged)
+
+
 def get_order(tags: Collection[str]) -> int:
     """The order of an instance; the lowest of several."""
     found = (_TAG.fullmatch(tag) for tag in tags)
     return min((int(match[1]) for match in found if match is not None), default=USUAL)
 
 
-def sort(instances: Sequence[Instance], *, stop: bool = False) -> list[Instance]:
+def sort(instances: Sequence[T], *, stop: bool = False) -> list[T]:
     """In the order of their start, or of their stop."""
     return sorted(instances, key=lambda item: (get_order(item.tags), item.name), reverse=stop)
 
