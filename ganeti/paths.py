@@ -259,6 +259,16 @@ class Paths:
         return self.run / f"{daemon}.pid"
 
     @property
+    def crypto(self) -> Path:
+        """A directory with key and certificate for each remote transfer, mode 0700."""
+        return self.run / "crypto"
+
+    @property
+    def transfers(self) -> Path:
+        """What running transfers of disks keep in files, a directory each."""
+        return self.run / "import-export"
+
+    @property
     def instance_disks(self) -> Path:
         return self.run / "instance-disks"
 

@@ -70,7 +70,7 @@ def _find_pieces(fd: int, size: int) -> Iterator[Piece]:
             data = os.pread(fd, min(CHUNK, position - start), start)
             if not data:
                 raise OSError(errno.EIO, f"it ended at {start} bytes while it was read")
-            yield from _split(data)
+            yield from split(data)
             start += len(data)
 
 
@@ -94,8 +94,8 @@ def _seek_hole(fd: int, position: int) -> int:
         raise
 
 
-def _split(data: bytes) -> Iterator[Piece]:
-    """Runs of blocks that are zero, and of those that are not."""
+def split(data: bytes) -> Iterator[Piece]:
+    """Runs of blocks of 64 KiB that are zero, and of those that are not; ``data`` has bytes."""
     begin, zero = 0, _is_zero(data, 0)
     for start in range(_BLOCK, len(data), _BLOCK):
         if _is_zero(data, start) is not zero:

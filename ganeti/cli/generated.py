@@ -36,6 +36,28 @@ OPCODES: dict[str, Any] = {
         ('job', 'int', None, (), 'Only changes by this job'),
         ('limit', 'int', None, (), 'Maximum number of changes; the newest are shown'),
     )),
+    'OP_BACKUP_EXPORT': ('Copy the disks and the settings of an instance to a node or another cluster.', (
+        ('instance_name', 'string', None, (), 'Name of the instance'),
+        ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
+        ('compress', 'string', 'none', (), 'Compression for the transfer: a tool of the cluster, or none'),
+        ('shutdown_timeout', 'int', 120, (), 'Seconds the guest gets to stop by itself'),
+        ('target_node', '', None, (), 'Node to write to, or the destination of each disk when remote'),
+        ('target_node_uuid', 'string', None, (), 'UUID of the target node'),
+        ('shutdown', 'switch_off', True, (), 'Stop the instance while its disks are read'),
+        ('remove_instance', 'switch', False, (), 'Remove the instance after a good export'),
+        ('ignore_remove_failures', 'switch', False, (), 'Ignore errors when it is removed'),
+        ('mode', 'choice', 'local', ('local', 'remote'), 'Whether the export stays in this cluster'),
+        ('x509_key_name', '', None, (), 'Name, digest and salt of the key made by the preparation'),
+        ('destination_x509_ca', 'string', None, (), 'Signed certificate of the other cluster'),
+        ('zero_free_space', 'switch', False, (), 'Zero unused space of the guest first'),
+        ('zeroing_timeout_fixed', 'int', None, (), 'Seconds to wait for zeroing, whatever the size'),
+        ('zeroing_timeout_per_mib', 'float', None, (), 'Seconds to wait for zeroing, for every MiB'),
+        ('long_sleep', 'switch', False, (), 'Leave the instance down until the export is done'),
+    )),
+    'OP_BACKUP_REMOVE': ('Delete the exports of an instance from all nodes.', (
+        ('instance_name', 'string', None, (), 'Name of the instance'),
+        ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
+    )),
     'OP_CLUSTER_ACTIVATE_MASTER_IP': ('Activate the address of the cluster on the master node.', (
     )),
     'OP_CLUSTER_BALANCE': ('Submit jobs that move instances to where they balance the cluster.', (

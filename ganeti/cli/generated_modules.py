@@ -134,6 +134,13 @@ COMMANDS: dict[str, dict[str, str]] = {
         'remove-tags': 'show',
         'rename': 'change',
     },
+    'gnt-backup': {
+        'export': 'commands',
+        'import': 'commands',
+        'list': 'commands',
+        'list-fields': 'commands',
+        'remove': 'commands',
+    },
     'gnt-network': {
         'add': 'change',
         'add-tags': 'show',

@@ -215,6 +215,8 @@ def report_entry(entry: LogEntry) -> None:
 def _lines(entry: LogEntry) -> list[str]:
     _serial, when, kind, message = entry[:4]
     moment = time.ctime(when[0] + when[1] / 1_000_000)
+    if not isinstance(message, str | list):
+        return []  # data for programs, such as where another cluster shall send disks
     texts = message if kind == "message-list" and isinstance(message, list) else [message]
     return [f"{moment} {text}" for text in texts]
 

@@ -57,6 +57,11 @@ DISK = Program(
     "Manage disks, with and without an instance.",
     ("show", "change"),
 )
+BACKUP = Program(
+    "gnt-backup",
+    "Export instances to nodes, and create instances from exports.",
+    ("commands",),
+)
 NETWORK = Program(
     "gnt-network",
     "Manage networks: pools of addresses for the NICs of instances.",
@@ -94,6 +99,7 @@ PROGRAMS = {
         INSTANCE,
         GROUP,
         DISK,
+        BACKUP,
         NETWORK,
         JOB,
         FILTER,

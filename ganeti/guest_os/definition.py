@@ -53,6 +53,10 @@ class OsDefinition:
         """Full path of a script (``create``, ``rename``, ...)."""
         return self.path / action
 
+    def has_script(self, action: str) -> bool:
+        """Whether it has a script; ``export``, ``import`` and ``rename`` may be missing."""
+        return os.path.lexists(self.script(action))
+
     def check_variant_named(self, full_name: str) -> None:
         """Refuse a name without a variant when there are several to choose from.
 

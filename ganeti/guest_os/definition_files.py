@@ -113,7 +113,14 @@ def read_files(path: Path) -> _Reading:
     _read_api(reading)
     newest = max(reading.api_versions, default=0)
     for name in (IMPORT, EXPORT, RENAME):
-        reading.script(name)
+        if reading.has(name):
+            reading.script(name)
+    if reading.has(IMPORT) != reading.has(EXPORT):
+        here, missing = (IMPORT, EXPORT) if reading.has(IMPORT) else (EXPORT, IMPORT)
+        reading.defects.append(
+            f"script {missing} is missing, and {here} is there: one cannot read what the other"
+            " writes; without both, disks are copied as they are"
+        )
     _read_create(reading)
     if newest >= PARAMETERS_FROM:
         reading.script(VERIFY)

@@ -89,12 +89,16 @@ def rename(
     debug: int = 0,
     timeout: float = RENAME_TIMEOUT,
     clock: Clock = SYSTEM,
-) -> Path:
+) -> Path | None:
     """Tell the guest's disks the new name; ``instance.name`` is the new one already.
 
-    Blocks, returns and raises as :func:`create`; a definition that is not trusted is fine here.
+    Blocks, returns and raises as :func:`create`; a definition that is not trusted is fine here, and
+    for one without this script there is nothing to do (None).
     """
     found = definition.load(instance.os, paths.os_search_path, force_variant=True)
+    if not found.has_script(definition_files.RENAME):
+        _log.info("OS %s has no script rename: the guest keeps its own name", found.name)
+        return None
     env = environment.make_rename_environment(found, instance, disks, old_name, debug=debug)
     log = make_log("rename", instance, paths, clock=clock)
     _run(found, definition_files.RENAME, instance.name, env, log, timeout)

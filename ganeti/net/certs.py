@@ -121,6 +121,13 @@ def self_signed(
     return _finish(_add_use(builder, [name, *more_names], addresses, server=True), key, key)
 
 
+def normalise(content: bytes) -> bytes:
+    """The first certificate of a text, in the usual form of PEM; X509CertError."""
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return _load_cert(content, None).public_bytes(Encoding.PEM)
+
+
 def write(path: Path, credential: Credential, *, mode: int = 0o400, gid: int = -1) -> None:
     """Write key and certificate into one file, atomically; mode 0400, or 0440 with a group."""
     files.write_atomic(path, credential.pem, mode=mode, gid=gid)

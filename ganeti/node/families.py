@@ -10,12 +10,14 @@ from ganeti.node.disk_states import DiskStates
 from ganeti.node.disks import Disks
 from ganeti.node.end_report import EndReport
 from ganeti.node.end_watch import EndWatch
+from ganeti.node.exports import Exports
 from ganeti.node.external import External
 from ganeti.node.files import Files
 from ganeti.node.guest_ends import GuestEnds
 from ganeti.node.guest_os import GuestOs
 from ganeti.node.hooks import Hooks
 from ganeti.node.hotplug import Hotplug
+from ganeti.node.impexp import Impexp
 from ganeti.node.instances import Instances
 from ganeti.node.job_logs import JobLogs
 from ganeti.node.master_ip import MasterIp
@@ -31,6 +33,7 @@ from ganeti.node.system import System
 from ganeti.node.transfer import Transfer
 from ganeti.node.verify import Verifier
 from ganeti.node.versions import Versions
+from ganeti.node.x509 import X509
 
 
 class Families:
@@ -57,6 +60,7 @@ class Families:
         instances = Instances(context, disks, rights, self.ends)
         guest_os = GuestOs(context, disks)
         ssh = Ssh(context)
+        exports = Exports(context)
         self.all: tuple[object, ...] = (
             system,
             Versions(context),
@@ -83,6 +87,9 @@ class Families:
             guest_os,
             guest_ends,
             JobLogs(context),
+            exports,
+            Impexp(context, disks, exports),
+            X509(context),
         )
         self._stops = (
             self.standby.stop,

@@ -22,8 +22,6 @@ log = logging.getLogger(__name__)
 
 #: Seconds to wait for others that write ssconf files.
 LOCK_WAIT = 10.0
-#: End of the name of an export that is still being written.
-UNFINISHED = ".new"
 
 
 class Files(FileCalls):
@@ -121,23 +119,6 @@ class Files(FileCalls):
             base_files.write_atomic(path, f"{int(until)}\n", mode=0o644)
         except OSError as err:
             raise errors.GenericError(f"cannot change {path}: {err.strerror}") from err
-
-    def export_list(self) -> list[str]:
-        """Names of the finished instance exports on this node, sorted.
-
-        Raises:
-            GenericError: their directory cannot be read.
-        """
-        directory = self._context.paths.exports
-        try:
-            found = [entry.name for entry in os.scandir(directory) if entry.is_dir()]
-        except FileNotFoundError:
-            return []
-        except OSError as err:
-            raise errors.GenericError(f"cannot read {directory}: {err.strerror}") from err
-        return sorted(
-            name for name in found if not name.startswith(".") and not name.endswith(UNFINISHED)
-        )
 
 
 def _ssconf_content(key: str, value: str) -> bytes:

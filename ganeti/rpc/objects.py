@@ -211,6 +211,42 @@ class CopyStatus(msgspec.Struct, kw_only=True):
     ended: bool
 
 
+class ImportExportOptions(msgspec.Struct, kw_only=True, frozen=True):
+    """How two ends of a transfer recognise each other."""
+
+    #: key of this end, None for that of its node
+    key_name: str | None = None
+    #: certificate of the other end (PEM), None for any node of the cluster
+    ca_pem: str | None = None
+    compress: str = "none"
+    #: what the sender says first
+    magic: str | None = None
+    ipv6: bool = False
+    #: seconds until the ends must have found each other
+    connect_timeout: int | None = None
+
+
+class ImportExportStatus(msgspec.Struct, kw_only=True):
+    """How far the transfer of a dump is."""
+
+    #: last lines of what its programs wrote
+    recent_output: list[str] = []
+    #: of the end that waits
+    listen_port: int | None = None
+    connected: bool = False
+    progress_mbytes: float | None = None
+    #: MiB/s
+    progress_throughput: float | None = None
+    #: seconds left
+    progress_eta: float | None = None
+    progress_percent: float | None = None
+    #: None while it goes on, 0 when all has arrived
+    exit_status: int | None = None
+    error_message: str | None = None
+    ctime: float = 0.0
+    mtime: float = 0.0
+
+
 class JobLogLine(msgspec.Struct, kw_only=True):
     """What a daemon of a node logged about a job."""
 

@@ -344,6 +344,19 @@ class TLSSocket:
         self._shut_down_tls()
         self._sock.shutdown(socket.SHUT_WR)
 
+    def finish_sending(self) -> None:
+        """Send close_notify; what the other side still says can be read.
+
+        Raises:
+            OSError: the connection failed before.
+        """
+        self._call(True, self._conn.shutdown)
+
+    @property
+    def ended_in_order(self) -> bool:
+        """Whether the other side has said that it sends no more: its stream is complete."""
+        return bool(self._conn.get_shutdown() & SSL.RECEIVED_SHUTDOWN)
+
     def discard_input(self) -> bool:
         """Drop what has arrived, undecrypted and without waiting; False at the end of the stream.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ganeti import errors
@@ -23,16 +23,25 @@ from ganeti.model.names import (
     LockLevel,
 )
 from ganeti.model.node import Node
+from ganeti.model.params import Params
 from ganeti.opcodes.devices import NicParams
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator.new_place import NewPlace
-from ganeti.ops.operation import Context, Finding, FindingOperation, Operation
-from ganeti.ops.planning import checks, communication_nic, disk_layout, nics, policy
+from ganeti.ops.operation import Context, Finding, FindingOperation, Hooks, Operation
+from ganeti.ops.planning import (
+    checks,
+    communication_nic,
+    disk_layout,
+    import_settings,
+    nics,
+    policy,
+)
 from ganeti.ops.planning import tags as tag_rules
-from ganeti.ops.steps import host_names
+from ganeti.ops.steps import host_names, importing
 from ganeti.ops.steps.creation import Creation, CreationPlan
+from ganeti.ops.steps.importing import Source
 from ganeti.ops.steps.storage import adoption
 from ganeti.ops.targets import network as networks
 from ganeti.ops.variants.commit import InstanceCommit
@@ -41,11 +50,15 @@ from ganeti.ops.variants.reserve import InstanceReserve
 
 @dataclass(frozen=True)
 class _Found:
+    #: the request, with what an export says where it is open
+    op: OpInstanceCreate
     name: str
     #: the primary one first
     nodes: list[Node]
     #: the NICs that are asked for, with the communication NIC
     nics: Sequence[NicParams]
+    #: the export that the content comes from
+    source: Source | None = None
 
 
 class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Creation):
@@ -68,25 +81,33 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             )
 
     def find(self) -> Finding[_Found]:
-        given = checks.host_name(self.op.instance_name, "an instance")
-        name = host_names.choose_name(
-            given, name_check=self.op.name_check, ip_check=self.op.ip_check
-        )
+        op = self.op
+        given = checks.host_name(op.instance_name, "an instance")
+        name = host_names.choose_name(given, name_check=op.name_check, ip_check=op.ip_check)
         if self.ctx.config.has_instance_name(name):
             raise errors.make_exists_error(f"instance '{name}' exists already")
-        place = NewPlace(self.ctx, self.op, name)
+        importing.check_request(self.ctx, op)
+        source = None
+        if op.mode is InstCreateMode.IMPORT:
+            source = importing.find(self.ctx, op, name)
+            op = import_settings.complete(self.ctx.config, op, name, source.export, self.ctx.log)
+        place = NewPlace(self.ctx, op, name)
         yield Need(LockLevel.INSTANCE, (), new=[name])
         nodes = yield from place.find()
         # the space that is checked is still free when the disks are made
         yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in nodes}))
-        wanted = communication_nic.all_nics(self.ctx.config, self.op)
+        wanted = communication_nic.all_nics(self.ctx.config, op)
         yield from networks.lock_used(self.ctx, (nic.network for nic in wanted))
-        return _Found(name, nodes, wanted)
+        return _Found(op, name, nodes, wanted, source)
+
+    @property
+    def request(self) -> OpInstanceCreate:
+        return self.found.op
 
     # check -------------------------------------------------------------------------------
 
     def decide(self) -> CreationPlan:
-        op, ctx, found = self.op, self.ctx, self.found
+        op, ctx, found = self.request, self.ctx, self.found
         primary = found.nodes[0]
         self._check_request()
         for node in found.nodes:
@@ -113,12 +134,8 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         return plan
 
     def _check_request(self) -> None:
-        op = self.op
-        if op.mode is not InstCreateMode.CREATE:
-            raise errors.make_invalid_error(
-                f"creation mode {op.mode} is not built yet; only create is"
-            )
-        if not op.os_type and not op.no_install:
+        op = self.request
+        if not op.os_type and not op.no_install and op.mode is InstCreateMode.CREATE:
             raise errors.make_invalid_error(
                 "no guest OS was given; name one with --os-type, or use --no-install"
             )
@@ -131,7 +148,7 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
 
     def _instance(self) -> Instance:
         """The instance, still without disks and NICs; OpPrereqError, ParameterError."""
-        op, ctx = self.op, self.ctx
+        op, ctx = self.request, self.ctx
         default = ctx.config.cluster.enabled_hypervisors[0]
         hypervisor = HypervisorName(checks.hypervisor_enabled(ctx, str(op.hypervisor or default)))
         os_name = op.os_type or ""
@@ -141,22 +158,60 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             primary_node=self.found.nodes[0].uuid,
             os=os_name,
             hypervisor=hypervisor,
-            hvparams=checks.check_hvparams(ctx, hypervisor, os_name, {}, op.hvparams),
-            beparams=parameters.change_own_backend(ctx.config, {}, op.beparams),
-            osparams=dict(op.osparams),
+            hvparams=self._choose_own(
+                checks.check_hvparams(ctx, hypervisor, os_name, {}, op.hvparams),
+                ctx.config.hvparams_for(hypervisor, os_name, {}),
+            ),
+            beparams=self._choose_own(
+                parameters.change_own_backend(ctx.config, {}, op.beparams),
+                ctx.config.beparams_for({}),
+            ),
+            osparams=self._choose_own(dict(op.osparams), ctx.config.osparams_for(os_name, {})),
             osparams_private=reveal_all(op.osparams_private),
             admin_state=AdminState.DOWN,
             tags=tuple(sorted(set(op.tags))),
         )
+
+    def _choose_own(self, values: Params, defaults: Params) -> Params:
+        """Values to record: with ``identify_defaults`` only those that the cluster has not."""
+        if not self.request.identify_defaults:
+            return values
+        return {
+            key: value
+            for key, value in values.items()
+            if key not in defaults or defaults[key] != value
+        }
 
     def _check_policy(
         self, instance: Instance, disks: Sequence[Disk], template: DiskTemplate
     ) -> None:
         shape = policy.shape(self.ctx.config, instance, disks, template)
         group = self.found.nodes[0].group
-        checks.shape_allowed(self.ctx, group, shape, ignore=self.op.ignore_ipolicy)
+        checks.shape_allowed(self.ctx, group, shape, ignore=self.request.ignore_ipolicy)
+
+    def hooks(self) -> Hooks:
+        hooks, source = super().hooks(), self.found.source
+        if source is None:
+            return hooks
+        more = {
+            "SRC_NODE": source.node.name,
+            "SRC_PATH": source.path,
+            "SRC_IMAGES": source.images(),
+        }
+        return replace(hooks, env={**hooks.env, **more})
 
     # run ---------------------------------------------------------------------------------
+
+    def fill(self, instance: Instance, disks: Sequence[Disk]) -> None:
+        ctx, op, source = self.ctx, self.request, self.found.source
+        if op.mode is InstCreateMode.CREATE:
+            super().fill(instance, disks)
+            return
+        wire, primary = self.activate(instance, disks), self.plan.nodes[0]
+        if source is not None:
+            importing.fill_from_export(ctx, source, primary, wire, op.compress)
+        else:
+            importing.fill_from_cluster(ctx, op, primary, wire)
 
     def record(self) -> tuple[Instance, list[Disk]]:
         ctx, plan = self.ctx, self.plan

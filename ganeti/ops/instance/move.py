@@ -18,7 +18,7 @@ from ganeti.opcodes.instance_move import OpInstanceMove
 from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
-from ganeti.ops.planning import placement
+from ganeti.ops.planning import export_request, placement
 from ganeti.ops.steps.relocation import destination
 from ganeti.ops.steps.running import power, run_rights
 from ganeti.ops.steps.storage import copy_progress, space
@@ -60,13 +60,7 @@ class InstanceMove(
         name = self.instance.name
         if source.uuid == target.uuid:
             raise errors.make_invalid_error(f"instance {name} is on node {target.name} already")
-        tools = config.cluster.compression_tools
-        choices = ("none", *tools)
-        if op.compress not in choices:
-            raise errors.make_invalid_error(
-                f"invalid value '{op.compress}' of compress; choose from {', '.join(choices)}, or"
-                " allow others with gnt-cluster modify --compression-tools"
-            )
+        export_request.check_compression(config, op.compress)
         if placement.reach(config, self.instance) is not placement.Reach.FIXED:
             raise errors.make_state_error(
                 f"the disks of instance {name} (template {config.disk_template(self.instance)})"

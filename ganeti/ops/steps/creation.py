@@ -30,6 +30,7 @@ from ganeti.ops.steps.running import bridges, power
 from ganeti.ops.steps.storage import adoption, space, sync
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import NodeInstance
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,11 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
     def record(self) -> tuple[Instance, list[Disk]]:
         """Record the instance as forthcoming, with ports and minors; undone on failure."""
 
+    @property
+    def request(self) -> OpInstanceCreate:
+        """What is asked for, with what follows from it."""
+        return self.op
+
     # check -------------------------------------------------------------------------------
 
     def check_node(self, plan: CreationPlan) -> None:
@@ -70,7 +76,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
             hidden = ctx.config.private_osparams_for(instance.os, {})
             own = fill(hidden, self.osparams(instance))
             values = ctx.config.osparams_for(instance.os, own)
-            force = self.op.force_variant
+            force = self.request.force_variant
             node_checks.os_on_node(ctx, node, instance.os, values, hypervisor, force_variant=force)
         for each in plan.nodes:
             bridges.check(ctx, instance, each)
@@ -91,7 +97,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
 
     @property
     def starts(self) -> bool:
-        return self.op.start and not self.op.no_install
+        return self.request.start and not self.request.no_install
 
     def osparams(self, instance: Instance) -> Params:
         """All OS parameters of this creation, secret ones too (these are never stored).
@@ -100,7 +106,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
             OpPrereqError: a secret parameter is also stored.
         """
         result: Params = {**instance.osparams, **instance.osparams_private}
-        for key, value in reveal_all(self.op.osparams_secret).items():
+        for key, value in reveal_all(self.request.osparams_secret).items():
             if key in result:
                 raise errors.make_invalid_error(f"OS parameter '{key}' is given more than once")
             result[key] = value
@@ -110,7 +116,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         config, plan = self.ctx.config, self.plan
         env = hook_env.instance_env(config, base.replace(plan.instance, disks=()))
         env.update(INSTANCE_DISK_COUNT=len(plan.disks), INSTANCE_DISK_TEMPLATE=plan.template)
-        env.update(INSTANCE_STATUS=str(self.op.start), ADD_MODE=str(self.op.mode))
+        env.update(INSTANCE_STATUS=str(self.request.start), ADD_MODE=str(self.request.mode))
         for index, disk in enumerate(plan.disks):
             env.update(hook_env.disk_env(index, base.replace(disk, uuid="")))
         env["INSTANCE_SECONDARIES"] = [node.name for node in plan.nodes[1:]]
@@ -124,15 +130,15 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         instance, disks = self.record()
         self._create_disks(instance, disks)
         complete = self._wait_for_sync(instance, disks)
-        if instance.os and not self.op.no_install and not plan.adopts:
-            self._install(instance, disks)
+        if not plan.adopts:
+            self.fill(instance, disks)
         self._make_real(instance, syncing=not complete)
         if self.starts:
             ctx.log("* starting instance...")
             down = AdminState.DOWN
             ctx.undo.callback(power.set_state, ctx, instance, down, disks_active=False)
             power.set_state(ctx, instance, AdminState.UP, disks_active=True)
-            power.start(ctx, ctx.config.instances[instance.uuid], self.op)
+            power.start(ctx, ctx.config.instances[instance.uuid], self.request)
         ctx.locks.keep(ctx.job.job_id, LockLevel.INSTANCE, [instance.name])
         return [node.name for node in plan.nodes]
 
@@ -142,7 +148,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
             return
         if self.plan.adopts:
             ctx.log("* adopting instance disks...")
-            adoption.run(ctx, instance, disks, self.op.disks)
+            adoption.run(ctx, instance, disks, self.request.disks)
         else:
             ctx.log("* creating instance disks...")
             instance_disks.create(ctx, instance, disks)
@@ -166,25 +172,32 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         if not any(instance_disks.traits(disk).mirrored for disk in disks):
             return True
         # without a wait too: mirrors that never find each other are not worth an installation
-        outcome = sync.wait(self.ctx, instance, disks, only_begin=not self.op.wait_for_sync)
+        outcome = sync.wait(self.ctx, instance, disks, only_begin=not self.request.wait_for_sync)
         if outcome is sync.Outcome.DEGRADED:
             raise errors.OpExecError(
                 f"some disks of instance {instance.name} are degraded, so it is removed again"
             )
         return outcome is not sync.Outcome.LEFT
 
-    def _install(self, instance: Instance, disks: Sequence[Disk]) -> None:
+    def fill(self, instance: Instance, disks: Sequence[Disk]) -> None:
+        """Put the content on new disks: here that of an OS definition, if there is one."""
+        if not instance.os or self.request.no_install:
+            return
+        self.ctx.log("* running the instance OS create scripts...")
+        wire = self.activate(instance, disks)
+        debug = self.request.debug_level or 0
+        self.ctx.rpc.call_one(self.plan.nodes[0], NodeCalls.instance_os_add, wire, False, debug)
+
+    def activate(self, instance: Instance, disks: Sequence[Disk]) -> NodeInstance:
+        """Activate the disks, and return the instance as the scripts on its node see it."""
         ctx = self.ctx
-        ctx.log("* running the instance OS create scripts...")
         ctx.undo.callback(instance_disks.shutdown, ctx, instance, disks)
         instance_disks.assemble(ctx, instance, disks)
         # with the times of its creation, which the configuration sets
         current = ctx.config.instances[instance.uuid]
-        wire = annotate.instance(
+        return annotate.instance(
             ctx.config, current, osparams=self.osparams(instance), disks=list(disks)
         )
-        debug = self.op.debug_level or 0
-        ctx.rpc.call_one(self.plan.nodes[0], NodeCalls.instance_os_add, wire, False, debug)
 
     def _make_real(self, instance: Instance, *, syncing: bool) -> None:
         def edit(draft: Draft) -> None:

@@ -15,12 +15,14 @@ from ganeti.rpc.calls.crypto import CryptoCalls
 from ganeti.rpc.calls.disk_content import DiskContentCalls
 from ganeti.rpc.calls.disk_states import DiskStateCalls
 from ganeti.rpc.calls.disks import DiskCalls
+from ganeti.rpc.calls.exports import ExportCalls
 from ganeti.rpc.calls.external import ExternalCalls
 from ganeti.rpc.calls.files import FileCalls
 from ganeti.rpc.calls.guest_ends import GuestEndCalls
 from ganeti.rpc.calls.guest_os import GuestOsCalls
 from ganeti.rpc.calls.hooks import HookCalls
 from ganeti.rpc.calls.hotplug import HotplugCalls
+from ganeti.rpc.calls.impexp import ImpexpCalls
 from ganeti.rpc.calls.instances import InstanceCalls
 from ganeti.rpc.calls.job_logs import JobLogCalls
 from ganeti.rpc.calls.master_ip import MasterIpCalls
@@ -35,6 +37,7 @@ from ganeti.rpc.calls.system import SystemCalls
 from ganeti.rpc.calls.transfer import TransferCalls
 from ganeti.rpc.calls.verify import VerifyCalls
 from ganeti.rpc.calls.versions import VersionCalls
+from ganeti.rpc.calls.x509 import X509Calls
 
 
 class NodeCalls(
@@ -63,6 +66,9 @@ class NodeCalls(
     GuestOsCalls,
     GuestEndCalls,
     JobLogCalls,
+    ExportCalls,
+    ImpexpCalls,
+    X509Calls,
 ):
     """What the master may ask of a node, and nodes of the master node.
 

@@ -1,11 +1,11 @@
-"""Node calls about files: distributed files, ssconf, the watcher's pause, exports."""
+"""Node calls about files: distributed files, ssconf, the watcher's pause."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any
 
-from ganeti.rpc.timing import FAST, NORMAL, URGENT, call
+from ganeti.rpc.timing import NORMAL, URGENT, call
 
 
 class FileCalls(ABC):
@@ -34,8 +34,3 @@ class FileCalls(ABC):
     @call(timeout=URGENT)
     def set_watcher_pause(self, until: float | None) -> None:
         """Pause the watcher until a time (seconds since the epoch), or continue."""
-
-    @abstractmethod
-    @call(timeout=FAST)
-    def export_list(self) -> list[str]:
-        """Names of the instance exports on this node."""

@@ -69,10 +69,24 @@ def test_a_link_to_a_definition(paths: Paths, make_os: MakeOs) -> None:
     assert definition.load("alias", paths.os_search_path).name == "alias"
 
 
-@pytest.mark.parametrize("name", ["import", "export", "rename", "verify"])
-def test_a_missing_script(paths: Paths, make_os: MakeOs, name: str) -> None:
+def test_a_missing_script(paths: Paths, make_os: MakeOs) -> None:
+    (make_os() / "verify").unlink()
+    assert reason(paths) == "script verify is missing"
+
+
+@pytest.mark.parametrize(("name", "other"), [("import", "export"), ("export", "import")])
+def test_import_and_export_belong_together(
+    paths: Paths, make_os: MakeOs, name: str, other: str
+) -> None:
     (make_os() / name).unlink()
-    assert reason(paths) == f"script {name} is missing"
+    assert reason(paths).startswith(f"script {name} is missing, and {other} is there")
+
+
+def test_scripts_that_may_be_missing(paths: Paths, make_os: MakeOs) -> None:
+    path = make_os()
+    for name in ("import", "export", "rename"):
+        (path / name).unlink()
+    assert definition.load("tiny", paths.os_search_path).has_script("import") is False
 
 
 @pytest.mark.parametrize("name", ["create", "import", "export", "rename", "verify"])
@@ -193,9 +207,9 @@ def test_parameters_are_needed(paths: Paths, make_os: MakeOs) -> None:
 
 def test_all_defects_are_told_at_once(paths: Paths, make_os: MakeOs) -> None:
     path = make_os()
-    (path / "import").unlink()
+    (path / "verify").unlink()
     (path / "parameters.list").unlink()
-    assert reason(paths) == "script import is missing; file parameters.list is missing"
+    assert reason(paths) == "script verify is missing; file parameters.list is missing"
 
 
 def test_choosing_a_variant(paths: Paths, make_os: MakeOs) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from ganeti import errors
 from ganeti.base.units import format_duration
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import CopyStatus
+
+T = TypeVar("T")
 
 MIB = 1024 * 1024
 #: Seconds between two lines: at first, and at most.
@@ -59,7 +63,7 @@ def follow(ctx: Context, node: Node, copy: str, name: str) -> None:
     """
     progress = Progress(name, ctx.clock.monotonic())
     while True:
-        found = _ask(ctx, node, copy)
+        found = ask_again(ctx, lambda: ctx.rpc.call_one(node, NodeCalls.copy_status, copy))
         now = ctx.clock.monotonic()
         if found.ended:
             ctx.log(progress.end(found.size, found.zeros, now))
@@ -69,11 +73,12 @@ def follow(ctx: Context, node: Node, copy: str, name: str) -> None:
             ctx.log(line)
 
 
-def _ask(ctx: Context, node: Node, copy: str) -> CopyStatus:
+def ask_again(ctx: Context, ask: Callable[[], T]) -> T:
+    """What a node answers, also when some questions in a row have no answer."""
     failed = 0
     while True:
         try:
-            return ctx.rpc.call_one(node, NodeCalls.copy_status, copy)
+            return ask()
         except errors.RpcError as err:
             failed += 1
             if failed >= _FAILED_CALLS or ctx.job.stop_requested():

@@ -1,0 +1,1 @@
+"""Operations on exports of instances."""

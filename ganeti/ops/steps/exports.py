@@ -1,0 +1,46 @@
+"""Which exports there are, and what one of them says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ganeti import errors
+from ganeti.base.text import nearest
+from ganeti.guest_os import export_config
+from ganeti.guest_os.export_config import ExportConfig
+from ganeti.model.names import NodeUuid
+from ganeti.model.node import Node
+from ganeti.ops.operation import Context
+from ganeti.rpc.calls import NodeCalls
+
+Found = Mapping[NodeUuid, Sequence[str]]
+
+
+def find(ctx: Context, nodes: Sequence[Node]) -> tuple[Found, list[Node]]:
+    """Names of the exports of each node, and the nodes that did not answer."""
+    found: dict[NodeUuid, Sequence[str]] = {}
+    silent: list[Node] = []
+    for uuid, answer in ctx.rpc.call_many(nodes, NodeCalls.export_list).items():
+        if answer.error is None:
+            found[uuid] = answer.get()
+        else:
+            silent.append(answer.node)
+    return found, silent
+
+
+def hint(name: str, found: Found) -> str:
+    """The export that was perhaps meant."""
+    return nearest(name, sorted({each for names in found.values() for each in names}))
+
+
+def read(ctx: Context, node: Node, path: str) -> ExportConfig:
+    """What an export on a node says; OpPrereqError when there is none that can be read."""
+    try:
+        text = ctx.rpc.call_one(node, NodeCalls.export_info, path)
+    except errors.RpcError:
+        raise
+    except errors.GanetiError as err:
+        raise errors.OpPrereqError(
+            f"node {node.name}: {errors.text(err)}", errors.ErrorCode.NOENT
+        ) from err
+    return export_config.parse(text)
