@@ -53,7 +53,8 @@ class Exports(ExportCalls):
 
     def list_unfinished(self) -> list[str]:
         """Directories of exports that did not come to their end, sorted; GenericError."""
-        return [name for name in self._list_all() if name.endswith(UNFINISHED)]
+        found = [name for name in self._list_all() if name.endswith(UNFINISHED)]
+        return [str(self._root / name) for name in found]
 
     def _list_all(self) -> list[str]:
         try:

@@ -26,6 +26,10 @@ _FLUSH_EVERY = 512 * 1024 * 1024
 #: Last lines of what a tool says that go into an error.
 _TAIL = 400
 _ZEROS = bytes(CHUNK)
+#: Where an export script writes the size of its dump. It has one digit, as dash knows no others.
+_SIZE_FD = 3
+#: Starts a program with its input as that descriptor, and nothing to read.
+_MOVE_INPUT = ("/bin/sh", "-c", f'exec {_SIZE_FD}>&0 </dev/null && exec "$@"', "sh")
 #: Options of tools that are not a program of that name.
 _TOOLS = {
     "gzip": ("gzip", "-c"),
@@ -63,23 +67,21 @@ class Children:
         log_to: BinaryIO | None = None,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-        reads: bool = True,
-        pass_fds: Sequence[int] = (),
+        stdin: int = subprocess.PIPE,
         output: BinaryIO | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start a program whose output (and input, with ``reads``) is a pipe; BlockDeviceError.
+        """Start a program whose input and output are pipes; BlockDeviceError.
 
-        ``output`` is where its standard output goes instead of a pipe.
+        ``stdin`` is a descriptor for its input, ``output`` a file for its output, instead.
         """
         try:
             child = subprocess.Popen(
                 list(argv),
-                stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE if output is None else output,
                 stderr=subprocess.PIPE if log_to is None else log_to,
                 env={"PATH": process.search_path(), "LC_ALL": "C"} if env is None else dict(env),
                 cwd=cwd,
-                pass_fds=tuple(pass_fds),
                 start_new_session=True,
             )
         except OSError as err:
@@ -167,7 +169,7 @@ class Content:
 class Program:
     """What a script writes to its standard output.
 
-    It may write the size in bytes to the descriptor that ``make_env`` puts into its environment.
+    It may write the size in bytes to a descriptor, whose number ``make_env`` is called with.
     """
 
     children: Children
@@ -185,12 +187,11 @@ class Program:
         try:
             with self.log_path.open("ab") as out:
                 child = self.children.start(
-                    self.argv,
+                    [*_MOVE_INPUT, *self.argv],
                     log_to=out,
-                    env=self.make_env(writer),
+                    env=self.make_env(_SIZE_FD),
                     cwd=self.cwd,
-                    reads=False,
-                    pass_fds=(writer,),
+                    stdin=writer,
                 )
         except BaseException:
             os.close(reader)

@@ -21,6 +21,7 @@ from ganeti.node import distributed
 from ganeti.node.certificates import Certificates
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
+from ganeti.node.exports import Exports
 from ganeti.node.guest_os import GuestOs
 from ganeti.node.instances import Instances
 from ganeti.node.ssh import Ssh
@@ -89,6 +90,7 @@ class Verifier(VerifyCalls):
                 *_convert(keys, tuple[dict[str, str], dict[str, str]])
             ),
             "time": lambda _arg, _hv: clock.split(context.clock.now()),
+            "unfinished-exports": lambda _arg, _hv: Exports(context).list_unfinished(),
             "user-scripts": self._user_scripts,
             "vglist": lambda _arg, _hv: storage.vg_list(),
             "version": lambda _arg, _hv: [

@@ -129,7 +129,10 @@ class CVErrorCode(StrEnum):
     ENODEN1 = "ENODEN1", "the node has too little memory for what may have to run on it"
     ENODENET = "ENODENET", "a bridge is missing, or the node cannot reach another one"
     ENODEOOBPATH = "ENODEOOBPATH", "the out-of-band program cannot be run on the node"
-    ENODEORPHANFILE = "ENODEORPHANFILE", "a file with the name of a disk belongs to no disk"
+    ENODEORPHANFILE = (
+        "ENODEORPHANFILE",
+        "a file with the name of a disk belongs to no disk, or an export was cut off",
+    )
     ENODEORPHANINSTANCE = "ENODEORPHANINSTANCE", "a guest runs that no instance is known for"
     ENODEORPHANLV = "ENODEORPHANLV", "a logical volume belongs to no disk"
     ENODEOS = "ENODEOS", "OS definitions are broken, or differ between the nodes of a group"

@@ -7,9 +7,10 @@ export has another name until its last byte is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -56,6 +57,8 @@ class _Plan:
     remote: _Remote | None
     disks: Sequence[Disk]
     running: bool
+    #: variables of the instance for hooks, also when it is removed
+    env: Mapping[str, Any]
 
 
 class BackupExport(
@@ -99,11 +102,12 @@ class BackupExport(
                 [config.nodes[uuid] for uuid in locks.storage_nodes(config, self.instance)],
                 f"to remove the disks of instance {self.instance.name}",
             )
-        return _Plan(source, target, remote, disks, running)
+        env = hook_env.instance_env(config, self.instance)
+        return _Plan(source, target, remote, disks, running, env)
 
     def hooks(self) -> Hooks:
         config, op, plan = self.ctx.config, self.op, self.plan
-        env = hook_env.instance_env(config, self.instance)
+        env = dict(plan.env)
         env.update(
             EXPORT_MODE=str(op.mode),
             EXPORT_NODE="" if plan.target is None else plan.target.name,

@@ -21,6 +21,7 @@ from ganeti.ops.verification import (
     bounds,
     bridges,
     certificates,
+    exports,
     files,
     guests,
     hosts,
@@ -98,6 +99,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         still = [node for node in online if node.uuid not in busy]
         storage.logical(report, config, ctx.config, online, found, busy)
         files.orphans(report, config, ctx.config, still, found)
+        exports.judge(report, online, found, locks.locked_names(ctx, LockLevel.INSTANCE))
         nplusone = VerifyOptionalChecks.NPLUSONE_MEM not in self.op.skip_checks
         memory.check(ctx, report, online, nplusone=nplusone)
         report.section("Verifying instance status")
@@ -141,6 +143,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             **bridges.checks(config, nodes),
             **self._ssh_checks(config),
             os_definitions.CHECK: None,
+            exports.CHECK: None,
             shared.CHECK: shared.names(self.ctx.paths),
         }
         return self.ctx.rpc.call_many(
