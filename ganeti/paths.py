@@ -207,6 +207,11 @@ class Paths:
         return self.data / f"{daemon}.onetime.conf"
 
     @property
+    def takeover(self) -> Path:
+        """What ``ganeti-takeover`` keeps of the software that was here before; may have secrets."""
+        return self.under("/var/lib/ganeti-takeover")
+
+    @property
     def exports(self) -> Path:
         return self.under("/srv/ganeti/export")
 

@@ -31,11 +31,13 @@ def argv(
     port: int = 22,
     tty: bool = False,
     check_host_key: bool = True,
+    options: Sequence[str] = (),
 ) -> list[str]:
     """Words that run ``command`` (an argument list) on a node.
 
-    ``tty`` gives the command a terminal (consoles). Unknown host keys are refused unless
-    ``check_host_key`` is false; then a new one is accepted, but never a changed one.
+    ``tty`` gives the command a terminal (consoles), ``options`` are more of ssh. Unknown host keys
+    are refused unless ``check_host_key`` is false; then a new one is accepted, but never a changed
+    one.
 
     Raises:
         ParameterError: the variable cannot be split into words.
@@ -51,7 +53,7 @@ def argv(
     connect = round(patience.scale(CONNECT_TIMEOUT))
     words = ["ssh", "-oBatchMode=yes", f"-oConnectTimeout={connect}", "-oEscapeChar=none"]
     words.append(f"-oStrictHostKeyChecking={'yes' if check_host_key else 'accept-new'}")
-    words += _known_hosts()
+    words += [*options, *_known_hosts()]
     if tty:
         words.append("-t")
     if port != 22:
@@ -75,6 +77,7 @@ def run(
     input: bytes | None = None,
     port: int = 22,
     check_host_key: bool = True,
+    options: Sequence[str] = (),
 ) -> process.Result:
     """Run a command on a node and wait for its end; blocks at most ``timeout`` seconds.
 
@@ -83,7 +86,7 @@ def run(
     Raises:
         CommandError: the remote shell itself cannot be started.
     """
-    words = argv(node, command, port=port, check_host_key=check_host_key)
+    words = argv(node, command, port=port, check_host_key=check_host_key, options=options)
     return process.run(words, timeout=timeout, input=input, env=os.environ)
 
 

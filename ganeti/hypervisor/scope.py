@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 
 from ganeti import constants
 from ganeti.base import services
@@ -25,7 +26,7 @@ def enter(paths: Paths, name: str) -> list[str]:
     """
     if not services.uses_systemd(paths):
         return []
-    unit = f"ganeti-guest-{name[:_LONGEST]}-{secrets.token_hex(4)}.scope"
+    unit = _new_unit(name)
     return [
         "systemd-run",
         "--scope",
@@ -39,3 +40,37 @@ def enter(paths: Paths, name: str) -> list[str]:
         "--property=TasksMax=infinity",
         "--",
     ]
+
+
+def move_in(paths: Paths, name: str, pid: int) -> list[str]:
+    """The command that gives a guest which runs already a scope; none where :func:`enter` has none.
+
+    Also none for a guest that is in one.
+    """
+    if not services.uses_systemd(paths) or SLICE in _read_cgroup(pid):
+        return []
+    bus = "org.freedesktop.systemd1"
+    properties = [
+        ["PIDs", "au", "1", str(pid)],
+        ["Slice", "s", SLICE],
+        ["Description", "s", f"Instance {name}"],
+        ["After", "as", "1", services.ALL[constants.NODED].unit],
+        ["Before", "as", "1", _EMPTIED_BY],
+        ["CollectMode", "s", "inactive-or-failed"],
+        ["TasksMax", "t", str((1 << 64) - 1)],
+    ]
+    call = ["busctl", "call", bus, f"/{bus.replace('.', '/')}", f"{bus}.Manager"]
+    call += ["StartTransientUnit", "ssa(sv)a(sa(sv))", _new_unit(name), "fail"]
+    call += [str(len(properties)), *(word for words in properties for word in words), "0"]
+    return call
+
+
+def _new_unit(name: str) -> str:
+    return f"ganeti-guest-{name[:_LONGEST]}-{secrets.token_hex(4)}.scope"
+
+
+def _read_cgroup(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -61,7 +61,7 @@ class DataDirectory:
     def _find_running(self) -> Iterator[str]:
         if self.whole:
             for name in _WRITERS:
-                pid = _daemon_pid(name, self.paths.pid_file(name))
+                pid = daemon_pid(name, self.paths.pid_file(name))
                 if pid is not None:
                     yield f"{name} runs (pid {pid})"
             for path in (self.paths.luxi_socket, self.paths.luxi_socket_legacy):
@@ -72,7 +72,7 @@ class DataDirectory:
 
     def refuse_jobs(self) -> None:
         """OpPrereqError when there are jobs that have not ended: they would mean other things."""
-        pending = [job_id for job_id, ended in self._jobs() if not ended]
+        pending = [job_id for job_id, ended in self.jobs() if not ended]
         if pending:
             raise errors.OpPrereqError(
                 f"jobs in {self.paths.queue} have not ended:"
@@ -88,7 +88,8 @@ class DataDirectory:
                 errors.ErrorCode.STATE,
             )
 
-    def _jobs(self) -> Iterator[tuple[int, bool]]:
+    def jobs(self) -> Iterator[tuple[int, bool]]:
+        """Numbers of the jobs that are not archived, and whether they have ended."""
         for path in sorted(self.paths.queue.glob(f"{_JOB}*")):
             number = path.name.removeprefix(_JOB)
             if number.isdigit():
@@ -122,7 +123,7 @@ def _has_ended(job: object) -> bool:
     return all(state in _ENDED for state in states) or "error" in states or "canceled" in states
 
 
-def _daemon_pid(name: str, path: Path) -> int | None:
+def daemon_pid(name: str, path: Path) -> int | None:
     """The pid of a running daemon. Others than ours lock their files in another way."""
     pid = daemon.running_pid(path)
     if pid is not None:

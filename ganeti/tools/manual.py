@@ -37,6 +37,7 @@ PROGRAMS = {
     "ganeti-node-setup": "ganeti.bootstrap.node_setup:command_line",
     "ganeti-noded": "ganeti.node.daemon:command_line",
     "ganeti-rapi": "ganeti.rapi.daemon:command_line",
+    "ganeti-takeover": "ganeti.offline.takeover.program:command_line",
     "ganeti-watcher": "ganeti.watcher.program:command_line",
     **{f"ganeti-{tool}": f"ganeti.tools.{tool.replace('-', '_')}:parser" for tool in _TOOLS},
 }

@@ -65,8 +65,11 @@ class Hotplug:
         return [drive.uuid for drive in found.runtime.drives]
 
     @contextlib.contextmanager
-    def _change(self, name: str) -> Iterator[Change]:
+    def _change(self, name: str, *, foreign: bool = False) -> Iterator[Change]:
+        """``foreign``: also of a guest that another software has started."""
         runtime = self._find_runtime(name)
+        if not foreign:
+            _refuse_foreign(runtime)
         try:
             with self._store.control(name) as qmp:
                 yield Change(self._store, runtime, qmp)
@@ -93,6 +96,7 @@ class Hotplug:
     def _check(runtime: Runtime) -> None:
         params = runtime.params
         name = runtime.instance.name
+        _refuse_foreign(runtime)
         if not runtime.machine or not params.kvm_pci_reservations:
             raise errors.HotplugError(
                 f"instance {name} was started with kvm_pci_reservations 0, so QEMU placed its"
@@ -255,7 +259,7 @@ class Hotplug:
         Another link is changed behind the guest's back; another address means another card, which
         gets the place of the old one.
         """
-        with self._change(name) as change:
+        with self._change(name, foreign=True) as change:
             runtime = change.runtime
             at = next((i for i, c in enumerate(runtime.cards) if c.uuid == nic.uuid), None)
             if at is None:
@@ -386,3 +390,12 @@ class Hotplug:
                 f"instance {name} did not give up {what} within {_UNPLUG_TIMEOUT:g} s, so it still"
                 " has it; see whether its system runs and is not using it, and try again"
             )
+
+
+def _refuse_foreign(runtime: Runtime) -> None:
+    if runtime.software:
+        name = runtime.instance.name
+        raise errors.HotplugError(
+            f"instance {name} was started by {runtime.software}, which gave its devices other names"
+            f" and places; restart it first: gnt-instance reboot -t hard {name}"
+        )

@@ -65,8 +65,9 @@ class Migration:
         """Refuse a guest that does not run here, or is of a version that wrote less down."""
         runtime = self._find_running(name).runtime
         if not runtime.machine:
+            starter = runtime.software or "an older version"
             raise errors.HypervisorError(
-                f"instance {name} was started by an older version, which did not note its machine;"
+                f"instance {name} was started by {starter}, which did not note its machine;"
                 " restart it, then move it"
             )
 

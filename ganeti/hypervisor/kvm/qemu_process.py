@@ -103,3 +103,25 @@ def wait_stopped(pid: int, timeout: float) -> bool:
         return True if all(state in (b"T", b"Z", b"X") for state in states) else None
 
     return retry.retry_until(all_stopped, timeout=timeout, largest=0.02) is True
+
+
+def command_line(pid: int) -> tuple[str, ...]:
+    """Arguments of a process; none when it is gone."""
+    try:
+        data = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ()
+    return tuple(os.fsdecode(word) for word in data.removesuffix(b"\0").split(b"\0"))
+
+
+def start_time(pid: int) -> float:
+    """When a process began, in seconds since the epoch; 0 when it is gone."""
+    fields = _stat(pid)
+    if not fields:
+        return 0.0
+    boot = next(
+        int(line.split()[1])
+        for line in Path("/proc/stat").read_text(encoding="ascii").splitlines()
+        if line.startswith("btime")
+    )
+    return boot + int(fields[19]) / _TICKS

@@ -78,8 +78,10 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     #: MiB that the guest has now (a balloon may have changed it)
     memory: int
-    #: machine type with its version
+    #: machine type with its version; empty: unknown, so the guest can be neither moved nor changed
     machine: str = ""
+    #: what started it, when that was not this software (see adoption)
+    software: str = ""
     #: device id -> place, see places
     places: dict[str, str] = {}
     drives: tuple[Drive, ...] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from lab.kernel import Kernel
@@ -91,13 +92,16 @@ _MASKED = (
 )
 
 
-def disk(kernel: Kernel, suite: str = SUITE) -> Path:
+def disk(kernel: Kernel, suite: str = SUITE, more: Sequence[str] = ()) -> Path:
     """A file system with ``suite`` of Debian; made on first use, which needs the network.
+
+    ``more`` packages are at hand too.
 
     Raises:
         Unavailable: mmdebstrap is missing, or the packages cannot be downloaded.
     """
-    parts = (suite, *INSTALLED, "", *AT_HAND, "", *MODULES, kernel.version, *_FILES.items())
+    at_hand = (*AT_HAND, *more)
+    parts = (suite, *INSTALLED, "", *at_hand, "", *MODULES, kernel.version, *_FILES.items())
     text = "\n".join(map(str, (*parts, *_ENABLED, *_MASKED, SIZE_MIB)))
     text += (SOURCES / "agent.py").read_text()
     target = cache() / f"{suite}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
@@ -106,13 +110,13 @@ def disk(kernel: Kernel, suite: str = SUITE) -> Path:
             if shutil.which(program) is None:
                 raise Unavailable(f"{program} is missing: apt-get install {program}")
         with being_made(target) as made:
-            _make(made, kernel, suite)
+            _make(made, kernel, suite, at_hand)
     return target / "disk.raw"
 
 
-def _make(directory: Path, kernel: Kernel, suite: str) -> None:
+def _make(directory: Path, kernel: Kernel, suite: str, at_hand: Sequence[str]) -> None:
     root = directory / "root"
-    _bootstrap(root, suite)
+    _bootstrap(root, suite, at_hand)
     for name, text in _FILES.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,8 +133,8 @@ def _make(directory: Path, kernel: Kernel, suite: str) -> None:
     shutil.rmtree(root)
 
 
-def _bootstrap(root: Path, suite: str) -> None:
-    later = " ".join(AT_HAND)
+def _bootstrap(root: Path, suite: str, at_hand: Sequence[str]) -> None:
+    later = " ".join(at_hand)
     fetch = (
         'APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" apt-get install --yes --quiet --download-only'
         f" --no-install-recommends {later}"

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,13 +39,20 @@ class Server(Machine):
     #: Nothing else runs beside servers, and seconds of theirs are measured.
     niceness = 0
 
-    def __init__(self, spec: Spec, directory: Path, network: Network, suite: str) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        directory: Path,
+        network: Network,
+        suite: str,
+        more: Sequence[str] = (),
+    ) -> None:
         """Its disk is as the installer left it; see :meth:`load_disks`."""
         super().__init__(spec, directory, network)
         self.name = spec.name
         self._system = self.directory / "root.qcow2"
         words = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw"]
-        words += ["-b", str(image.disk(kernel(), suite)), str(self._system)]
+        words += ["-b", str(image.disk(kernel(), suite, more)), str(self._system)]
         ran = subprocess.run(words, capture_output=True, text=True, check=False)
         if ran.returncode:
             raise LabError(f"qemu-img: {ran.stderr.strip()}")
@@ -196,32 +203,38 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def specs(count: int) -> list[Spec]:
+def specs(count: int, disks: Sequence[int] = (8192,)) -> list[Spec]:
     names = [f"node{n}.{DOMAIN}" for n in range(1, count + 1)]
     hosts = "".join(
         f"{SUBNET}.{n} {name} {name.partition('.')[0]}\n" for n, name in enumerate(names, 1)
     )
     hosts += f"{SUBNET}.250 {CLUSTER}\n"
     return [
-        Spec(name, memory=1024, disks=[8192], address=f"{SUBNET}.{n}/24", hosts=hosts)
+        Spec(name, memory=1024, disks=disks, address=f"{SUBNET}.{n}/24", hosts=hosts)
         for n, name in enumerate(names, 1)
     ]
 
 
 @contextlib.contextmanager
 def running(
-    count: int, suite: str = image.SUITE, state: Path | None = None, limit: float = 900.0
+    count: int,
+    suite: str = image.SUITE,
+    state: Path | None = None,
+    limit: float = 900.0,
+    more: Sequence[str] = (),
+    disks: Sequence[int] = (8192,),
 ) -> Iterator[Servers]:
     """Servers that have booted; they are gone at the end.
 
     They are bare, or what an earlier run has saved in ``state``. Then those guests run that ran
-    when they were saved; ``limit`` are the seconds they get for that.
+    when they were saved; ``limit`` are the seconds they get for that. ``more`` packages are at hand
+    (:func:`image.disk`); ``disks`` are sizes in MiB.
     """
     check_host()
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(run_directory())
         network = stack.enter_context(Network(f"{SUBNET}.254/24"))
-        servers = [Server(spec, directory, network, suite) for spec in specs(count)]
+        servers = [Server(spec, directory, network, suite, more) for spec in specs(count, disks)]
         made = Servers(servers)
         stack.callback(made.cut)
         guests = made.load(state) if state is not None else []
