@@ -19,6 +19,8 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...] = ()
     #: content of its runtime file; None: there is none
     record: str | None = None
+    #: whether that is of the other software
+    foreign: bool = False
     #: network interface by index of the NIC
     taps: dict[int, str] = {}
     #: whether its control socket is there
@@ -67,6 +69,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     mounted: bool = False
     #: exports that lie where only the other software looks for them
     exports: tuple[str, ...] = ()
+    #: files that are set aside, as they would do something else here
+    scripts: tuple[str, ...] = ()
     #: options of daemons that an administrator has set -> value
     options: dict[str, str] = {}
     #: installed packages of the other software -> version

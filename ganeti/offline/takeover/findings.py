@@ -181,6 +181,13 @@ def _files(facts: Facts) -> Iterator[Finding]:
             "this software looks for exports in /srv/ganeti/export only",
             "Move it there when the takeover is done",
         )
+    for path in facts.scripts:
+        yield Finding(
+            Kind.CHANGES,
+            path,
+            "it is set aside: with this software it would attach all NICs of guests that start,"
+            " and it serves no NIC but the one for metadata",
+        )
     for name, value in sorted(facts.options.items()):
         yield Finding(
             Kind.WARNS,

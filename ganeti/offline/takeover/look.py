@@ -30,6 +30,9 @@ OLD_DAEMONS = (
     "ganeti-metad",
 )
 PACKAGES = ("ganeti", "ganeti-3.1", "ganeti-3.0", "ganeti-2.16", "ganeti-haskell-3.0")
+#: A script that serves the NIC by which a guest asks for metadata, and no other. Here a script of
+#: this name attaches all NICs of new guests, in place of the node daemon.
+SCRIPTS = ("/etc/ganeti/kvm-ifup-os",)
 #: Options of daemons that decide who may reach them.
 _OPTIONS = ("NODED_ARGS", "RAPI_ARGS", "CONFD_ARGS", "MOND_ARGS")
 _SHIPPED = ("", "-b 127.0.0.1 --require-authentication")
@@ -76,6 +79,7 @@ def read(where: Paths, data: Path | None = None) -> Facts:
         strangers=tuple(_strangers(directory)),
         mounted=directory.is_dir() and os.path.ismount(directory),
         exports=tuple(str(path) for path in (directory / "export",) if _has_entries(path)),
+        scripts=tuple(name for name in SCRIPTS if where.under(name).exists()),
         options=dict(_options(where)),
         packages=dict(_packages(where)),
     )
@@ -122,12 +126,14 @@ def read_guests(where: Paths) -> Iterator[Guest]:
         names |= set(os.listdir(where.kvm / "pid"))
     for name in sorted(names):
         pid = store.pid(name)
+        record = _text(store.runtime_file(name)) or None
         yield Guest(
             name=name,
             pid=pid,
             started=0.0 if pid is None else qemu_process.start_time(pid),
             argv=() if pid is None else qemu_process.command_line(pid),
-            record=_text(store.runtime_file(name)) or None,
+            record=record,
+            foreign=record is not None and is_foreign(record),
             taps=dict(_taps(store.nic_dir(name))),
             socket=store.socket(name, "qmp").exists(),
         )
@@ -215,7 +221,7 @@ def foreign_records(where: Paths) -> dict[str, str]:
     """Runtime files of the other software, by the names of guests."""
     found = {}
     for guest in read_guests(where):
-        if guest.record is not None and is_foreign(guest.record):
+        if guest.record is not None and guest.foreign:
             found[guest.name] = guest.record
     return found
 

@@ -84,31 +84,28 @@ def _running(where: Paths) -> dict[str, int]:
     return found
 
 
-def move_away(where: Paths, names: Iterable[str], target: Path) -> dict[str, str]:
-    """Move files into a directory; returns where each is now. Those that are gone are skipped.
-
-    May be done again after it was interrupted: what is in the directory counts, too.
-    """
+def move_away(where: Paths, names: Iterable[str], target: Path) -> None:
+    """Move files into a directory. Those that are gone are skipped, so it can be done again."""
     files.ensure_dir(target, 0o700)
-    moved = {}
     for name in names:
-        path, new = where.under(name), target / name.strip("/").replace("/", "-")
+        path, new = where.under(name), _place(target, name)
         if os.path.lexists(path) and not os.path.lexists(new):
             shutil.move(path, new)
-        if os.path.lexists(new):
-            moved[name] = new.name
     files.fsync_dir(target)
-    return moved
 
 
-def move_back(where: Paths, moved: dict[str, str], source: Path) -> None:
+def move_back(where: Paths, names: Iterable[str], source: Path) -> None:
     """The reverse. A file that lies there by now stays; a link is that of our version, and goes."""
-    for name, new in moved.items():
-        path = where.under(name)
-        if not os.path.lexists(source / new):
+    for name in names:
+        path, kept = where.under(name), _place(source, name)
+        if not os.path.lexists(kept):
             continue
         if path.is_symlink():
             path.unlink()
         if not os.path.lexists(path):
             files.ensure_dir(path.parent, 0o755)
-            shutil.move(source / new, path)
+            shutil.move(kept, path)
+
+
+def _place(directory: Path, name: str) -> Path:
+    return directory / name.strip("/").replace("/", "-")

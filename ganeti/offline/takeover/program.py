@@ -107,21 +107,27 @@ class _Run:
 
     def check(self) -> int:
         record = self.record
-        if record is not None and not record.back:
+        if record is not None:
             _say(_stage_text(record))
+            if "place" in record.done:
+                return self._check_return(record)
         set_aside = work.data(self.where)
         known = look.read(self.where, set_aside if set_aside.exists() else None)
         if not known.cluster:
             raise _Refused("no cluster of Ganeti is here", constants.EXIT_NOTCLUSTER)
         found = findings.examine(known)
-        shown = [*found.findings]
-        if set_aside.exists():
-            shown = [item for item in shown if item.kind is not Kind.STOPS or not _is_own(item)]
-        self._show(shown)
-        stops = sum(item.kind is Kind.STOPS for item in shown)
+        self._show(found.findings)
+        stops = len(found.stops)
         end = "Nothing stands in the way." if not stops else f"{plural(stops, 'obstacle')}."
         _say(f"{_title(known)}: {end} Nothing was changed.")
         return constants.EXIT_FAILURE if stops else constants.EXIT_SUCCESS
+
+    def _check_return(self, record: steps.Record) -> int:
+        """Once the data are ours, all that can be asked is what stands in the way back."""
+        for text in return_path.obstacles(self.where, record, discard=False):
+            _say(f"{Kind.WARNS:7} back: {text}")
+        _say("Nothing was changed.")
+        return constants.EXIT_SUCCESS
 
     def _show(self, shown: Sequence[Finding]) -> None:
         for item in shown:
@@ -153,7 +159,7 @@ class _Run:
             )
             steps.save(self.where, record)
         _refuse_return(record)
-        steps.perform(self.where, record, work.preparation(self.where, record), _say)
+        steps.perform(self.where, record, work.preparation(self.where), _say)
         _say(f"{record.host} is prepared. Now install this software here, then type: {PROGRAM} run")
         return constants.EXIT_SUCCESS
 
@@ -191,10 +197,8 @@ class _Run:
         if "start" not in record.done:
             self._check_run(record)
         steps.perform(self.where, record, work.takeover(self.where, record, _say), _say)
-        _say(
-            f"{record.host} is taken over: {plural(len(record.adopted), 'guest')} adopted,"
-            " none of them stopped."
-        )
+        guests = plural(len(work.adopted(self.where)), "guest")
+        _say(f"{record.host} is taken over: {guests} adopted, none of them stopped.")
         if record.host == record.master:
             self._send(record)
         return constants.EXIT_SUCCESS
@@ -256,7 +260,7 @@ class _Run:
             if found:
                 raise _Refused(
                     f"{plural(len(found), 'obstacle')} (listed above). Nothing was changed."
-                    " --discard-changes gives up changes of the configuration.",
+                    " --discard-changes gives up what was changed since the takeover.",
                     constants.EXIT_FAILURE,
                 )
             self._confirm(f"Go back to the old software on {record.host}? Its guests run on.")
@@ -282,8 +286,12 @@ def _is_own(item: Finding) -> bool:
 
 
 def _stage_text(record: steps.Record) -> str:
+    if record.back:
+        return f"{record.host} is on its way back; {PROGRAM} back goes on."
     if "confirm" in record.done:
         return f"{record.host} is taken over; {PROGRAM} back goes back."
+    if "place" in record.done:
+        return f"The takeover of {record.host} was interrupted; {PROGRAM} run goes on."
     if "data" in record.done:
         return f"{record.host} is prepared; {PROGRAM} run goes on."
     return f"The preparation of {record.host} was interrupted; {PROGRAM} prepare goes on."

@@ -40,13 +40,13 @@ def differences(before: Config, after: Config) -> list[str]:
         for uuid in sorted(first.keys() | second.keys()):
             name = _name(second.get(uuid) or first.get(uuid) or {}, uuid)
             if uuid not in second:
-                found.append(f"{kind} {name} was removed")
+                found.append(f"{kind} {name} was removed since the takeover")
             elif uuid not in first:
-                found.append(f"{kind} {name} was added")
+                found.append(f"{kind} {name} was added since the takeover")
             else:
                 keys = _compare(first[uuid], second[uuid])
                 if keys:
-                    found.append(f"{kind} {name} was changed: {', '.join(keys)}")
+                    found.append(f"{kind} {name} was changed since the takeover: {', '.join(keys)}")
     return found
 
 
@@ -61,10 +61,9 @@ def _compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 def obstacles(where: Paths, record: Record, *, discard: bool) -> Iterator[str]:
     """Why the old software cannot have the node back now, a sentence each."""
+    taken = work.adopted(where)
     for guest in look.read_guests(where):
-        if guest.pid is None or guest.record is None or look.is_foreign(guest.record):
-            continue
-        if record.adopted.get(guest.name) != guest.pid:
+        if guest.pid is not None and not guest.foreign and guest.name not in taken:
             yield (
                 f"instance {guest.name} was started by this software (process {guest.pid}), and the"
                 " old one cannot go on with it: shut it down with"
@@ -78,19 +77,18 @@ def obstacles(where: Paths, record: Record, *, discard: bool) -> Iterator[str]:
         yield f"jobs have not ended: {', '.join(pending)}. Wait for them or cancel them"
     if discard:
         return
-    for text in differences(work.converted(where), store.read_config(where)):
-        yield f"{text} since the takeover, which the old configuration does not say"
+    yield from differences(work.converted(where), store.read_config(where))
 
 
 def way_back(where: Paths, record: Record, say: Callable[[str], None]) -> Iterator[Step]:
     """Undo what was done of the takeover; the names of steps are those of this way only."""
     yield Step("back-stop", "the daemons of this software stop", lambda: _stop_own(where))
-    yield Step("back-records", "runtime files are put back", lambda: _records(where, record))
+    yield Step("back-records", "runtime files are put back", lambda: _put_records_back(where))
     if "data" in record.done or work.data(where).exists():
         yield Step("back-data", f"{where.data} is the old one again", lambda: _data(where))
 
     def put_back() -> None:
-        old_software.move_back(where, record.moved, work.starters(where))
+        old_software.move_back(where, work.MOVED, work.starters(where))
 
     yield Step("back-starters", "what starts the old software is put back", put_back)
     yield Step("back-start", "the old daemons start", lambda: _start_old(where, record, say))
@@ -104,14 +102,14 @@ def _stop_own(where: Paths) -> None:
         services.stop(name, where)
 
 
-def _records(where: Paths, record: Record) -> None:
+def _put_records_back(where: Paths) -> None:
     """Guests that run get the old record; those that have ended have none that only we read."""
     guests = Store(where.kvm)
-    kept = work.load_records(where)
+    kept, taken = work.load_records(where), work.adopted(where)
     for guest in look.read_guests(where):
-        if guest.record is None or look.is_foreign(guest.record):
+        if guest.record is None or guest.foreign:
             continue
-        if guest.name in kept and guest.pid == record.adopted.get(guest.name):
+        if guest.name in kept and guest.name in taken:
             path = guests.runtime_file(guest.name)
             files.write_atomic(path, kept[guest.name], mode=0o600)
         elif guest.pid is None:

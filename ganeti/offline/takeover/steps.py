@@ -25,10 +25,6 @@ class Record(msgspec.Struct, kw_only=True):
     master: str
     #: packages of the other software -> version
     packages: dict[str, str] = {}
-    #: file that was moved away -> its name in the directory
-    moved: dict[str, str] = {}
-    #: adopted guest -> its process
-    adopted: dict[str, int] = {}
     #: names of the steps that are done
     done: list[str] = []
     #: whether it is on its way back

@@ -42,6 +42,8 @@ _KEPT = (
 )
 #: Older than every right that a master gives.
 _FIRST_RIGHT = (0, 1)
+#: What is set aside besides the data; the first is what would start daemons again.
+MOVED = (*old_software.STARTERS, *look.SCRIPTS)
 _RUNTIME = ".runtime"
 
 
@@ -77,7 +79,7 @@ def kit_of(where: Paths, name: str) -> Path:
 # prepare ---------------------------------------------------------------------------------------
 
 
-def preparation(where: Paths, record: Record) -> Iterator[Step]:
+def preparation(where: Paths) -> Iterator[Step]:
     """Stop the other software on this node and set its data aside."""
 
     def keep_records() -> None:
@@ -87,11 +89,11 @@ def preparation(where: Paths, record: Record) -> Iterator[Step]:
 
     def move(*names: str) -> Callable[[], None]:
         def do() -> None:
-            record.moved |= old_software.move_away(where, names, starters(where))
+            old_software.move_away(where, names, starters(where))
 
         return do
 
-    cron, *others = old_software.STARTERS
+    cron, *others = MOVED
     yield Step("records", "runtime files of guests are copied", keep_records)
     yield Step("cron", f"{cron} is set aside, so that no watcher starts anything", move(cron))
     yield Step("stop", "the daemons stop", lambda: _stop_old(where))
@@ -154,8 +156,8 @@ def takeover(where: Paths, record: Record, say: Callable[[str], None]) -> Iterat
         lambda: _rename(staged(where), where.data),
     )
     yield Step("adopt", "guests are adopted", lambda: _adopt(where, record, say))
-    yield Step("start", "the daemons of this software start", lambda: _start(where, is_master))
-    yield Step("confirm", "guests are looked at", lambda: confirm(where, record))
+    yield Step("start", "the daemons of this software start", lambda: _start(where, is_master, say))
+    yield Step("confirm", "guests are looked at", lambda: confirm(where))
 
 
 def _make_kits(where: Paths, record: Record) -> None:
@@ -284,7 +286,6 @@ def _adopt(where: Paths, record: Record, say: Callable[[str], None]) -> None:
         command = scope.move_in(where, guest.name, guest.pid)
         if command:
             process.run_checked(command, timeout=30.0)
-        record.adopted[guest.name] = guest.pid
         say(f"  {guest.name}: process {guest.pid}")
 
 
@@ -296,7 +297,7 @@ def _name_software(runtime: Runtime, record: Record) -> Runtime:
 
 def _foreign(where: Paths, guest: Guest) -> str | None:
     """The other software's record: the file, or the copy once ours is in its place."""
-    if guest.record is not None and look.is_foreign(guest.record):
+    if guest.record is not None and guest.foreign:
         return guest.record
     try:
         return files.read_text(records(where) / f"{guest.name}{_RUNTIME}")
@@ -306,7 +307,7 @@ def _foreign(where: Paths, guest: Guest) -> str | None:
 
 def _forget_dead(where: Paths, guest: Guest) -> None:
     """A record of a guest that has ended, of the other software: ours could not read it."""
-    if guest.record is not None and look.is_foreign(guest.record):
+    if guest.foreign:
         files.remove(Store(where.kvm).runtime_file(guest.name))
 
 
@@ -315,7 +316,7 @@ def _find_blocks(text: str) -> list[str]:
     return [path for path in paths if Path(path).is_block_device()]
 
 
-def _start(where: Paths, is_master: bool) -> None:
+def _start(where: Paths, is_master: bool, say: Callable[[str], None]) -> None:
     make_directories(where)
     settings = (files.read_text(path).strip() for path in map(where.ssconf, file_settings()))
     file_paths.write_default(where, settings)
@@ -325,25 +326,36 @@ def _start(where: Paths, is_master: bool) -> None:
         process.run_checked(["systemctl", "reset-failed", "ganeti*"], timeout=30.0)
         process.run_checked(["systemctl", "start", "--no-block", *units], timeout=30.0)
     services.start(constants.NODED, where)
-    if is_master and not (where.takeover / "kits").glob("*.json"):
-        services.start_master(where)
+    if is_master and not nodes_to_come(where):
+        for text in services.start_master(where):
+            say(f"  {text}")
 
 
-def confirm(where: Paths, record: Record) -> None:
-    """Raises OpExecError when an adopted guest does not run as the driver sees it."""
-    driver = KvmHypervisor(where)
-    found = driver.info_all()
+def adopted(where: Paths) -> dict[str, int]:
+    """Guests that run and that the other software started -> their processes.
+
+    Raises:
+        HypervisorError: a record is damaged.
+    """
+    guests = Store(where.kvm)
+    known = (guests.find(guest.name) for guest in look.read_guests(where) if not guest.foreign)
+    return {
+        guest.runtime.instance.name: guest.pid
+        for guest in known
+        if guest is not None and guest.pid is not None and guest.runtime.software
+    }
+
+
+def confirm(where: Paths) -> None:
+    """Raises OpExecError when a guest runs whose record is not ours yet, or that is not seen."""
+    seen = KvmHypervisor(where).info_all()
     lost = [
-        f"{name} (process {pid})"
-        for name, pid in sorted(record.adopted.items())
-        if name not in found and _is_alive(pid)
+        f"{guest.name} (process {guest.pid})"
+        for guest in look.read_guests(where)
+        if guest.pid is not None and guest.name not in seen
     ]
     if lost:
         raise errors.OpExecError(f"guests run but are not seen: {', '.join(lost)}")
-
-
-def _is_alive(pid: int) -> bool:
-    return process.is_alive(pid)
 
 
 def nodes_to_come(where: Paths) -> list[str]:
