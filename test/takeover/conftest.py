@@ -1,7 +1,7 @@
 """A server with Debian's own Ganeti 3.0.2 and guests becomes ours.
 
 A plain run of all tests takes nothing from here, and no target of make does. The story has not been
-run as a whole yet: on a loaded machine Ganeti 3.0.2 runs into limits of its own when it begins jobs.
+run as a whole yet: on a busy machine Ganeti 3.0.2 runs into limits of its own when jobs begin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a node of the other software is like: plain values, as :mod:`look` reads them."""
+"""What a node of the other software is like: plain values, as the module ``look`` reads them."""
 
 from __future__ import annotations
 
