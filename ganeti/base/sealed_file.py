@@ -1,8 +1,9 @@
 """A file that one program writes: what others change in it is noticed.
 
 Beside FILE there are ``FILE.sha256`` with digests of what the program has written, one a line, and
-``FILE.accepted``, a copy of it. The digests are on disk before the file is replaced and until then
-hold that of the old content too, so a crash at any point leaves a file whose digest is among them.
+``FILE.accepted``, a copy of it. The digest is on disk before the file is replaced, and that of the
+old content until after it. So a crash at any point leaves a file whose digest is among them, and an
+older content that somebody puts back is noticed.
 The copy is for people, to see what was changed; it is not flushed and may be missing or older.
 
 This is against mistakes and bad disks. Who may write the file may write the digests as well.
@@ -52,6 +53,7 @@ def write(path: Path, data: bytes | str, *, mode: int, uid: int = -1, gid: int =
         known = [present] if known is None or present in known else known
     _note(digests, [*(known or ()), _digest(raw)])
     files.write_atomic(path, raw, mode=mode, uid=uid, gid=gid)
+    _note(digests, [_digest(raw)])
     with contextlib.suppress(OSError):  # only a help for people
         files.write_atomic(copy, raw, mode=0o600, fsync=False)
 

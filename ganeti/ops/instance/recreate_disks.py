@@ -119,7 +119,7 @@ class InstanceRecreateDisks(
             return
         if power.query_running(self.ctx, self.instance) is not None:
             raise errors.make_state_error(
-                f"instance {self.instance.name} is running; stop it before its disks are again"
+                f"instance {self.instance.name} is running; stop it before its disks are recreated"
             )
 
     def _plan_disk(self, disk: Disk, index: int, params: DiskParams, nodes: list[Node]) -> Disk:

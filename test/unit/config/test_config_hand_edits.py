@@ -97,6 +97,17 @@ def test_what_was_accepted_starts_and_is_watched_from_then_on(written: Paths) ->
     assert "256 -> 257" in refusal(written)
 
 
+def test_the_checkpoint_before_the_last_one_is_not_taken_for_the_newest(written: Paths) -> None:
+    before = written.config_file.read_bytes()
+    store = Store(written)
+    store.change("x", WHO, lambda draft: draft.put(instance(8, beparams={"maxmem": 64})))
+    store.close()
+    written.config_file.write_bytes(before)
+    assert "web8.example.com" in refusal(written)
+    accept_config.accept(written)
+    assert "inst-8" not in read_config(written).instances
+
+
 def test_without_the_copy_the_digest_still_tells(written: Paths) -> None:
     sealed_file.companions(written.config_file)[1].unlink()
     edit(written, '"maxmem":128', '"maxmem":256')
