@@ -27,8 +27,9 @@ def describe(old: object, new: object) -> list[str]:
     Values of secrets are not shown.
     """
     before, after = _objects(old), _objects(new)
-    lines = [f"{place} was removed" for place in before if place not in after]
-    lines += [f"{place} was added" for place in after if place not in before]
+    lines = [f"{place}{_label(before[place][0])} was removed" for place in before.keys() - after]
+    lines += [f"{place}{_label(after[place][0])} was added" for place in after.keys() - before]
+    lines.sort()
     for place, (name, values) in after.items():
         if place in before:
             lines += _changes(place, name, before[place][1], values)
@@ -50,10 +51,13 @@ def _objects(raw: object) -> dict[str, tuple[str, Any]]:
 
 
 def _changes(place: str, name: str, old: object, new: object) -> Iterator[str]:
-    label = f" ({name})" if name else ""
     for path, before, after in differences.leaves((), old, new, exact=True):
         where = "/".join((place, *path)).strip("/")
-        yield f"{where}{label}: {_value(before, path)} -> {_value(after, path)}"
+        yield f"{where}{_label(name)}: {_value(before, path)} -> {_value(after, path)}"
+
+
+def _label(name: str) -> str:
+    return f" ({name})" if name else ""
 
 
 def _value(value: object, path: tuple[str, ...]) -> str:

@@ -103,7 +103,7 @@ def test_the_checkpoint_before_the_last_one_is_not_taken_for_the_newest(written:
     store.change("x", WHO, lambda draft: draft.put(instance(8, beparams={"maxmem": 64})))
     store.close()
     written.config_file.write_bytes(before)
-    assert "web8.example.com" in refusal(written)
+    assert "instances/inst-8 (web8.example.com) was removed" in refusal(written)
     accept_config.accept(written)
     assert "inst-8" not in read_config(written).instances
 
@@ -224,8 +224,8 @@ def test_objects_secrets_and_long_lists_are_told_in_short() -> None:
         "instances": {"i1": {"name": "web", "osparams_private": {"key": "new"}, "tags": LONG}},
     }
     lines = describe(old, new)
-    assert "nodes/n2 was removed" in lines
-    assert "nodes/n3 was added" in lines
+    assert "nodes/n2 (node2) was removed" in lines
+    assert "nodes/n3 (node3) was added" in lines
     [secret] = [line for line in lines if "private" in line]
     assert "old" not in secret.split(":", 1)[1]
     assert "new" not in secret.split(":", 1)[1]
