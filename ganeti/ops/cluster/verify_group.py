@@ -317,11 +317,12 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             for place in everywhere
             if place[1] is not None and mirrors.is_looked_at(place[1], place[2])
         ]
-        for (node, owner, disk), state in self._ask_about(
-            config, report, mirrored, NodeCalls.blockdev_getmirrorstatus_multi
-        ):
+        method = NodeCalls.blockdev_getmirrorstatus_multi
+        states = list(self._ask_about(config, report, mirrored, method))
+        apart = mirrors.find_apart((disk, state) for (_node, _owner, disk), state in states)
+        for (node, owner, disk), state in states:
             if owner is not None:
-                mirrors.state(report, node, owner, disk, state)
+                mirrors.state(report, node, owner, disk, state, apart=disk.uuid in apart)
 
     def _ask_about(
         self, config: Config, report: Report, places: list[Place], method: Callable[..., list[T]]

@@ -99,14 +99,33 @@ def is_looked_at(instance: Instance | None, disk: Disk) -> bool:
     return traits_of(disk.dev_type).mirrored and active
 
 
+def find_apart(answers: Iterable[tuple[Disk, tuple[bool, BlockDevStatus | str]]]) -> set[str]:
+    """Uuids of disks with two complete copies that are not connected."""
+    complete = Counter(
+        disk.uuid
+        for disk, (good, found) in answers
+        if good
+        and not isinstance(found, str)
+        and found.is_degraded
+        and found.ldisk_status == LocalDisk.OKAY
+        and found.sync_percent is None
+    )
+    return {uuid for uuid, count in complete.items() if count > 1}
+
+
 def state(
     report: Report,
     item: Node,
     instance: Instance,
     disk: Disk,
     answer: tuple[bool, BlockDevStatus | str],
+    *,
+    apart: bool = False,
 ) -> None:
-    """A disk that misses a copy on a node, as the node's answer tells."""
+    """A disk that misses a copy on a node, as the node's answer tells.
+
+    ``apart`` means that the copy on the other node is complete, too.
+    """
     good, found = answer
     where = f"{disk.iv_name} on node {item.name}"
     if not good or isinstance(found, str):
@@ -117,7 +136,14 @@ def state(
         return
     local = _LOCAL_STATES.get(found.ldisk_status, "unknown")
     text = f"{where} is degraded; local disk state is '{local}'"
-    text += _meaning(item, instance, found)
+    if apart:
+        text += (
+            ": the copies on both nodes are complete but not connected; gnt-instance activate-disks"
+            f" {instance.name} connects them. If it does not, both were written to (split brain):"
+            f" gnt-instance replace-disks -s {instance.name} keeps what the primary node has"
+        )
+    else:
+        text += _meaning(item, instance, found)
     if found.sync_percent is None:
         report.error("EINSTANCEFAULTYDISK", "instance", instance.name, text)
     else:

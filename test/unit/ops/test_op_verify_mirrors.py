@@ -172,3 +172,23 @@ def test_a_copy_that_is_bad(
 
 def test_a_copy_that_is_good(found: Findings) -> None:
     assert copy(found, (True, BlockDevStatus(dev_path="/dev/drbd4"))) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        (degraded(LocalDisk.OKAY), degraded(LocalDisk.OKAY), True),
+        (degraded(LocalDisk.OKAY), degraded(LocalDisk.FAULTY), False),
+        (degraded(LocalDisk.OKAY), (False, "timeout"), False),
+    ],
+)
+def test_two_complete_copies_that_are_not_connected_are_told_apart(
+    found: Findings, one: tuple[bool, Any], other: tuple[bool, Any], apart: bool
+) -> None:
+    of = mirrored()
+    [disk], instance, item = of.disks.values(), of.instances["inst-web1"], of.nodes["node-2"]
+    seen = mirrors.find_apart([(disk, one), (disk, other)])
+    assert seen == ({disk.uuid} if apart else set())
+    mirrors.state(found.report, item, instance, disk, one, apart=disk.uuid in seen)
+    [line] = found.lines
+    assert ("split brain" in line) == apart
