@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ganeti import constants, errors, paths
 from ganeti.base import files, releases, remote_shell, retry, services, upgrade_intent
-from ganeti.base.clock import SYSTEM, Deadline
+from ganeti.base.clock import SYSTEM, Deadline, nanoseconds
 from ganeti.base.releases import Version
 from ganeti.base.text import join_names
 from ganeti.base.upgrade_intent import Intent
@@ -196,7 +195,7 @@ class Upgrade:
                 return
             services.start_master(self.where)
         client = Client()
-        reason = [["gnt:client:upgrade", f"upgrade to {self.target}", time.time_ns()]]
+        reason = [["gnt:client:upgrade", f"upgrade to {self.target}", nanoseconds(SYSTEM.now())]]
         client.replace_filter(RULE, 0, _EVERY_JOB, "PAUSE", reason)
         deadline = Deadline(JOB_PATIENCE)
         while running := _running_jobs(client):

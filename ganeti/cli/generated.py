@@ -163,6 +163,7 @@ OPCODES: dict[str, Any] = {
         ('compression_tools', 'list', None, (), 'Programs that may compress transfers'),
         ('enabled_user_shutdown', 'bool', None, (), 'Keep a guest stopped that its own user shut down'),
         ('auto_failover_after', 'int', None, (), 'Seconds without a sign of the master until a candidate takes its place; 0 for never'),
+        ('auto_fence_after', 'int', None, (), 'Seconds without an answer of a node until the master fences it; 0 for never'),
         ('enabled_data_collectors', 'keyval', None, (), 'Which data collectors run'),
         ('data_collector_interval', 'keyval', None, (), 'Microseconds between two runs, by data collector'),
     )),
@@ -539,6 +540,13 @@ OPCODES: dict[str, Any] = {
         ('iallocator', 'string', None, (), 'Allocator that chooses nodes; a dot stands for the default one of the cluster'),
         ('mode', 'choice', None, ('all', 'primary-only', 'secondary-only'), 'Which instances are evacuated, by the role of the node'),
         ('ignore_soft_errors', 'bool', None, (), 'Let the allocator ignore errors that can be repaired later'),
+    )),
+    'OP_NODE_FENCE': ('Prove that a node is dead, mark it offline, and start its instances elsewhere.', (
+        ('node_name', 'string', None, (), 'Name of the node'),
+        ('node_uuid', 'string', None, (), 'UUID of the node, checked against the name'),
+        ('confirm', 'switch', False, (), 'You have seen that the node is switched off'),
+        ('all_instances', 'switch', False, (), 'Start all instances that can start elsewhere, whatever their tags say'),
+        ('timeout', 'int', 60, (), 'Seconds the out-of-band helper gets'),
     )),
     'OP_NODE_MAINTENANCE': ('Move instances off nodes for maintenance, or bring them back.', (
         ('node_names', 'list', None, (), 'Names of the nodes'),

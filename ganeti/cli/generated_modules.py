@@ -50,6 +50,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         'auto-repair-storage': 'auto_repair',
         'evacuate': 'instances',
         'failover': 'instances',
+        'fence': 'instances',
         'health': 'change',
         'info': 'show',
         'show': 'show',

@@ -16,9 +16,11 @@ from ganeti.base.clock import SYSTEM
 from ganeti.htools import execute, hbal, luxi, program, repair, sources
 from ganeti.htools.options import Values
 from ganeti.htools.program import Program, say, warn
-from ganeti.htools.repair import Repair, Result, Type
+from ganeti.htools.repair import Repair, Result
 from ganeti.luxi.client import Client
+from ganeti.model import repair_tags
 from ganeti.model.names import JOBS_FINALIZED
+from ganeti.model.repair_tags import Type
 from ganeti.placement.board import Board
 from ganeti.placement.choose import Wish, choose
 from ganeti.placement.facts import Cluster, Instance
@@ -118,11 +120,11 @@ def _treat(state: State, item: Instance) -> None:
             state.retag(item, begun, None)
         state.count["healthy"] += 1
         return
-    if any(repair.is_suspended(tags, state.now) for tags in state.levels(item)):
+    if any(repair_tags.is_suspended(tags, state.now) for tags in state.levels(item)):
         _say(item, f"needs {kind.word}, repairs are suspended")
         state.count["suspended"] += 1
         return
-    most = repair.allowed(state.levels(item))
+    most = repair_tags.find_allowed(state.levels(item))
     if most is None:
         state.count["not under repair"] += 1
     elif kind > most:

@@ -8,27 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
+from ganeti.model.repair_tags import PREFIX, TYPES, Type
 from ganeti.placement.facts import TURNING, Instance, Mirror
-
-PREFIX = "ganeti:watcher:autorepair:"
-
-
-class Type(IntEnum):
-    """Repairs, from the least to the most that the users of an instance notice."""
-
-    FIX_STORAGE = 0
-    MIGRATE = 1
-    FAILOVER = 2
-    REINSTALL = 3
-
-    @property
-    def word(self) -> str:
-        return self.name.lower().replace("_", "-")
-
-
-TYPES = {kind.word: kind for kind in Type}
 
 
 class Result(StrEnum):
@@ -83,36 +66,6 @@ def find_unfinished(found: Sequence[Repair]) -> list[Repair]:
     """Repairs whose end is not on record."""
     ended = {repair.uuid for repair in found if repair.result is not None}
     return [repair for repair in found if repair.result is None and repair.uuid not in ended]
-
-
-def is_suspended(tags: Iterable[str], now: float) -> bool:
-    """Whether an object says that nothing below it is repaired now.
-
-    A time that cannot be read suspends for good.
-    """
-    for tag in tags:
-        word, colon, until = tag.partition(f"{PREFIX}suspend")[2].partition(":")
-        if not tag.startswith(f"{PREFIX}suspend") or word:
-            continue
-        if not colon or not until.isdigit() or int(until) > now:
-            return True
-    return False
-
-
-def allowed(levels: Sequence[Iterable[str]]) -> Type | None:
-    """The most that may be done: what the first of the objects with such a tag says.
-
-    Of several tags of one object, the least counts.
-    """
-    for tags in levels:
-        kinds = [TYPES[word] for word in _words(tags) if word in TYPES]
-        if kinds:
-            return min(kinds)
-    return None
-
-
-def _words(tags: Iterable[str]) -> list[str]:
-    return [tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX)]
 
 
 def find_needed_repair(item: Instance, offline: frozenset[str]) -> Type | None:

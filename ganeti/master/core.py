@@ -22,6 +22,7 @@ from ganeti.master.address import Address
 from ganeti.master.channel import Snapshot, State
 from ganeti.master.distribution import Distribution
 from ganeti.master.lease import Lease
+from ganeti.master.node_watch import NodeWatch
 from ganeti.master.offline_notice import OfflineNotice
 from ganeti.master.replication import Replication
 from ganeti.master.settling import Settling
@@ -83,6 +84,13 @@ class Core:
         self.address = Address(self.store, self.rpc)
         self.settling = Settling(self.store, self.rpc, self.queue)
         self.lease = Lease(self._failover_after, self.replication.find_contact, clock)
+        self.node_watch = NodeWatch(
+            self.store,
+            self.rpc,
+            self.queue,
+            is_paused=lambda: self.facts.watcher_pause() is not None,
+            clock=clock,
+        )
         self._run_numbers = itertools.count(1)
         self._readings = Rounds()
 
@@ -114,6 +122,7 @@ class Core:
         self.queue.start()
         self.address.start()
         self.settling.start()
+        self.node_watch.start()
 
     def vote(self, *, alone: bool, patience: float) -> None:
         """Become the master in the eyes of the nodes, before anything is changed.
@@ -148,6 +157,8 @@ class Core:
         locks.follow(self.locks, before, after)
         if before.cluster.auto_failover_after != after.cluster.auto_failover_after:
             self.lease.note_change()
+        if before.cluster.auto_fence_after != after.cluster.auto_fence_after:
+            self.node_watch.note_change()
         if before.data.filters is not after.data.filters:
             self.queue.set_rules(after.data.filters.values())
 
@@ -168,6 +179,7 @@ class Core:
         """Wait for running operations, write the last checkpoint; False after a time-out."""
         self.lease.stop()
         self.address.stop()
+        self.node_watch.stop()
         self.settling.stop()
         done = self.queue.stop(timeout)
         self.distribution.stop()

@@ -90,6 +90,7 @@ def cluster_info(config: Config, facts: Facts) -> dict[str, Any]:
         "enabled_data_collectors": {k: v["active"] for k, v in collectors.items()},
         "data_collector_interval": {k: v["interval"] for k, v in collectors.items()},
         "auto_failover_after": cluster.auto_failover_after or 0,
+        "auto_fence_after": cluster.auto_fence_after or 0,
         "modify_ssh_setup": cluster.modify_ssh_setup,
         "ssh_key_type": cluster.ssh_key_type,
         "ssh_key_bits": cluster.ssh_key_bits,

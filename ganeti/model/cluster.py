@@ -112,6 +112,9 @@ class Cluster(Tagged, frozen=True, kw_only=True):
         int | None,
         doc("Seconds without a sign of the master until a candidate takes its place"),
     ] = None
+    auto_fence_after: Annotated[
+        int | None, doc("Seconds without an answer of a node until the master fences it")
+    ] = None
     ssh_key_type: Annotated[str, doc("Algorithm of the SSH keys of nodes: rsa, dsa or ecdsa")] = (
         "rsa"
     )

@@ -270,6 +270,10 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
         UInt | None,
         doc("Seconds without a sign of the master until a candidate takes its place; 0 for never"),
     ] = None
+    auto_fence_after: Annotated[
+        UInt | None,
+        doc("Seconds without an answer of a node until the master fences it; 0 for never"),
+    ] = None
     enabled_data_collectors: Annotated[dict[str, bool] | None, doc("Which data collectors run")] = (
         None
     )

@@ -79,6 +79,23 @@ class OpNodeSetParams(OpCode, tag="OP_NODE_SET_PARAMS", kw_only=True):
     powered: Annotated[bool | None, doc("Whether the node is recorded as switched on")] = None
 
 
+class OpNodeFence(OpCode, tag="OP_NODE_FENCE", kw_only=True):
+    """Prove that a node is dead, mark it offline, and start its instances elsewhere."""
+
+    summary_field: ClassVar[str | None] = "node_name"
+    rest: ClassVar[tuple[str, ...]] = ("POST /2/nodes/{node_name}/fence",)
+    result_type: ClassVar[str] = "JobIdListOnly"
+    within: ClassVar[Mark | None] = Mark.NODE
+
+    node_name: p.NodeName
+    node_uuid: p.NodeUuid = None
+    confirm: Annotated[bool, doc("You have seen that the node is switched off")] = False
+    all_instances: Annotated[
+        bool, doc("Start all instances that can start elsewhere, whatever their tags say")
+    ] = False
+    timeout: Annotated[int, doc("Seconds the out-of-band helper gets")] = 60
+
+
 class OpNodeEvacuate(OpCode, tag="OP_NODE_EVACUATE", kw_only=True):
     """Submit jobs that move instances off a node."""
 

@@ -153,7 +153,7 @@ def _reservations(call: Call) -> list[info.Pair]:
     ]
 
 
-def _failover_after(seconds: int) -> str:
+def _patience(seconds: int) -> str:
     return f"{seconds} s" if seconds else "never"
 
 
@@ -194,7 +194,8 @@ def _parameters(found: dict[str, Any]) -> list[info.Pair]:
         ("zeroing image", found["zeroing_image"]),
         ("compression tools", list(found["compression_tools"])),
         ("enabled user shutdown", found["enabled_user_shutdown"]),
-        ("automatic failover of the master after", _failover_after(found["auto_failover_after"])),
+        ("automatic failover of the master after", _patience(found["auto_failover_after"])),
+        ("automatic fencing of nodes after", _patience(found["auto_fence_after"])),
         ("modify ssh setup", found["modify_ssh_setup"]),
         ("ssh_key_type", found["ssh_key_type"]),
         ("ssh_key_bits", found["ssh_key_bits"]),

@@ -82,6 +82,32 @@ def migrate(call: Call) -> int:
     return departures.follow(call, result, "All instances were migrated")
 
 
+@NODE.command("fence", _NAME, op="OP_NODE_FENCE", options=(o.FORCE, *o.JOB_OPTIONS))
+def fence(call: Call) -> int:
+    """Prove that a node is dead, mark it offline, and start its instances elsewhere.
+
+    The out-of-band helper of the node switches it off, and must then say that it is off. Without a
+    helper, switch the node off yourself and add --confirm. A node that answers is not fenced.
+
+    Instances fail over that tags allow to (ganeti:watcher:autorepair:failover on the instance, its
+    group or the cluster), or all with --all-instances. Others are listed, with the reason.
+    """
+    name = call.args[0]
+    names = _instances_of(call, name, "pinst_list")
+    if not (call.opts.dry_run or call.opts.force):
+        question = f"Switch node {name} off and mark it offline?"
+        if not notices.confirm(question, list(names), option="--force"):
+            return 1
+    result = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.report_entry)[0]
+    for item in result["left"]:
+        print(f"{item['instance']} stays: {item['reason']}")
+    if call.opts.dry_run:
+        for instance in result["failovers"]:
+            print(f"{instance} fails over")
+        return 0
+    return departures.follow(call, result, "All of these instances were failed over")
+
+
 @NODE.command(
     "failover",
     take_one("node"),

@@ -28,9 +28,8 @@ _TOOL = re.compile(r"[a-zA-Z0-9_-]+")
 _PROGRAM = re.compile(r"[a-zA-Z0-9_.-]+")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://.+")
 _DEVICE = re.compile(r"[^\s/]{1,15}")
-#: Seconds of silence after which a candidate may take the place of the master. The master calls
-#: each candidate every 5 seconds, and must have missed two calls before it lets go.
-_SHORTEST_SILENCE = 15
+#: Longest silence in seconds that somebody may be allowed. The shortest ones follow from calls
+#: every 5 seconds, of which some must have failed.
 _LONGEST_SILENCE = 3600
 #: Parameters whose value goes into the cluster object as it is.
 _PLAIN = (
@@ -65,7 +64,7 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
     for part in (_programs, _users, _network, _parameters, os_parameters, _collectors):
         values.update(part(config, op))
     notes += _find_ineffective(op)
-    values.update(_auto_failover(config, op, notes))
+    values.update(_recovery(config, op, notes))
     values.update(os_lists(config, op, notes))
     values.update(_drivers(config, op))
     values.update(_storage(config, op))
@@ -95,25 +94,33 @@ def _find_ineffective(op: OpClusterSetParams) -> list[str]:
     return notes
 
 
-def _auto_failover(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values:
-    """After how much silence of the master a candidate takes over."""
-    limit = op.auto_failover_after
-    if limit is None:
-        return {}
-    if limit == 0:
-        return {"auto_failover_after": None}
-    if not _SHORTEST_SILENCE <= limit <= _LONGEST_SILENCE:
-        raise parameters.refuse(
-            f"auto_failover_after is {limit}; choose 0 for never, or from {_SHORTEST_SILENCE} to"
-            f" {_LONGEST_SILENCE} seconds"
-        )
-    count = sum(node.master_candidate and not node.offline for node in config.nodes.values())
-    if count < 3:
+def _recovery(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values:
+    """What the cluster does by itself when a master or a node is silent; 0 is stored as None."""
+    values: Values = {}
+    for name, shortest in (("auto_failover_after", 15), ("auto_fence_after", 30)):
+        limit = getattr(op, name)
+        if limit is None:
+            continue
+        if limit and not shortest <= limit <= _LONGEST_SILENCE:
+            raise parameters.refuse(
+                f"{name} is {limit}; choose 0 for never, or from {shortest} to"
+                f" {_LONGEST_SILENCE} seconds"
+            )
+        values[name] = limit or None
+    nodes = [node for node in config.nodes.values() if not node.offline]
+    count = sum(node.master_candidate for node in nodes)
+    if op.auto_failover_after and count < 3:
         notes.append(
             "WARNING: no candidate can take over by itself: that needs at least 3 master candidates"
             f" that are not offline, and there are {count}"
         )
-    return {"auto_failover_after": limit}
+    blind = [node.name for node in nodes if not config.ndparams(node).get("oob_program")]
+    if op.auto_fence_after and blind:
+        notes.append(
+            "WARNING: nodes without an out-of-band helper are never fenced:"
+            f" {join_names(sorted(blind))} (gnt-node modify --node-parameters oob_program=PATH)"
+        )
+    return values
 
 
 def _allow_templates(config: Config, op: OpClusterSetParams, values: Values) -> Values:

@@ -3,7 +3,9 @@
 import pytest
 
 from ganeti.htools import repair
-from ganeti.htools.repair import PREFIX, Repair, Result, Type
+from ganeti.htools.repair import Repair, Result
+from ganeti.model import repair_tags
+from ganeti.model.repair_tags import PREFIX, Type
 from ganeti.placement.facts import Instance
 
 
@@ -65,7 +67,7 @@ def test_a_repair_with_a_result_is_over() -> None:
     ],
 )
 def test_the_nearest_object_with_a_tag_decides(levels: list[list[str]], most: Type | None) -> None:
-    assert repair.allowed([[PREFIX + word for word in tags] for tags in levels]) is most
+    assert repair_tags.find_allowed([[PREFIX + word for word in tags] for tags in levels]) is most
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_the_nearest_object_with_a_tag_decides(levels: list[list[str]], most: Ty
     ],
 )
 def test_suspension_ends_at_its_time(tags: list[str], answer: bool) -> None:
-    assert repair.is_suspended([PREFIX + tag for tag in tags], 200.0) is answer
+    assert repair_tags.is_suspended([PREFIX + tag for tag in tags], 200.0) is answer
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,149 @@
+"""Fences nodes that do not answer, where the cluster says so (``auto_fence_after``).
+
+The master calls each node with an out-of-band helper every few seconds. One that has been silent
+for long enough gets a job ``OP_NODE_FENCE``, which demands proof before anything starts elsewhere.
+So this module decides nothing but when to ask. A master that hears less than half of the nodes
+asks nothing: then it is more likely that this node is cut off.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+
+from ganeti import errors
+from ganeti.base.clock import SYSTEM, Clock, nanoseconds
+from ganeti.config.store import Store
+from ganeti.jobs.queue import JobQueue
+from ganeti.model.config import Config
+from ganeti.model.names import NodeUuid
+from ganeti.model.node import Node
+from ganeti.opcodes.node import OpNodeFence
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import NodeRpc
+
+_LOG = logging.getLogger(__name__)
+
+#: Seconds between two calls to a node, and for an answer.
+PERIOD = 5.0
+#: Seconds until a node whose fencing failed is fenced again.
+AGAIN_AFTER = 300.0
+_STOP_WAIT = 1.0
+
+
+def find_silent(
+    heard: Mapping[NodeUuid, float], watched: Collection[NodeUuid], limit: float, now: float
+) -> list[NodeUuid]:
+    """Nodes to fence: those watched that have not answered for ``limit`` seconds. Pure.
+
+    ``heard`` says when each node that is not offline, the master included, last answered. Nothing
+    is found unless more than half of them have answered within the limit.
+    """
+    silent = [uuid for uuid, moment in heard.items() if now - moment >= limit]
+    if 2 * len(silent) >= len(heard):
+        return []
+    return sorted(uuid for uuid in silent if uuid in watched)
+
+
+class NodeWatch:
+    """A thread that calls the nodes and submits the jobs."""
+
+    def __init__(
+        self,
+        store: Store,
+        rpc: NodeRpc,
+        queue: JobQueue,
+        *,
+        is_paused: Callable[[], bool],
+        clock: Clock = SYSTEM,
+    ) -> None:
+        """``is_paused``: nothing is repaired now, as an administrator wants it."""
+        self._store = store
+        self._rpc = rpc
+        self._queue = queue
+        self._is_paused = is_paused
+        self._clock = clock
+        #: when each node answered, or was seen for the first time
+        self._heard: dict[NodeUuid, float] = {}
+        #: when nodes were fenced
+        self._fenced: dict[NodeUuid, float] = {}
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._loop, name="node-watch", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; a node that hangs is not waited for. Idempotent."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+        if self._thread.ident is not None:
+            self._thread.join(_STOP_WAIT)
+
+    def note_change(self) -> None:
+        """The limit may be another one."""
+        with self._changed:
+            self._changed.notify()
+
+    def _loop(self) -> None:
+        while True:
+            with self._changed:
+                if self._stopped:
+                    return
+                limit = self._store.current.cluster.auto_fence_after
+                if limit is None:
+                    self._heard = {}
+                    self._changed.wait()
+                    continue
+            try:
+                self.check_nodes(limit)
+            except errors.GanetiError as err:
+                _LOG.error("nodes are not watched now: %s", errors.text(err))
+            with self._changed:
+                if not self._stopped:
+                    self._changed.wait(PERIOD)
+
+    def check_nodes(self, limit: float) -> list[int]:
+        """Call the nodes once, and fence those that are silent; the ids of the jobs.
+
+        Raises:
+            FileError, QuorumError: a job cannot be submitted; the next look tries again.
+        """
+        config = self._store.current
+        nodes = config.online_nodes()
+        now = self._clock.monotonic()
+        answers = self._rpc.limit_time(PERIOD).call_many(nodes, NodeCalls.version)
+        self._heard = {
+            node.uuid: now if answers[node.uuid].ok else self._heard.get(node.uuid, now)
+            for node in nodes
+        }
+        watched = {node.uuid for node in nodes if _is_watched(config, node)}
+        ids = []
+        for uuid in find_silent(self._heard, watched, limit, self._clock.monotonic()):
+            ids += self._fence(config.nodes[uuid])
+        return ids
+
+    def _fence(self, node: Node) -> list[int]:
+        now = self._clock.monotonic()
+        if now - self._fenced.get(node.uuid, -AGAIN_AFTER) < AGAIN_AFTER:
+            return []
+        silence = now - self._heard[node.uuid]
+        if self._is_paused():
+            _LOG.warning("node %s is silent, but is not fenced: the watcher pauses", node.name)
+            return []
+        _LOG.error("node %s has not answered for %.0f s and is fenced", node.name, silence)
+        self._fenced[node.uuid] = now
+        text = f"no answer for {silence:.0f} s"
+        reason = [("gnt:master:node-watch", text, nanoseconds(self._clock.now()))]
+        job = [OpNodeFence(node_name=node.name, reason=reason)]
+        return self._queue.submit([job], None, ignore_drain=True)
+
+
+def _is_watched(config: Config, node: Node) -> bool:
+    """Whether a node can be fenced: proof of its death can be had."""
+    if node.uuid == config.cluster.master_node:
+        return False
+    return bool(config.ndparams(node).get("oob_program"))
