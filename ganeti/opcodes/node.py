@@ -85,7 +85,6 @@ class OpNodeFence(OpCode, tag="OP_NODE_FENCE", kw_only=True):
     summary_field: ClassVar[str | None] = "node_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/nodes/{node_name}/fence",)
     result_type: ClassVar[str] = "JobIdListOnly"
-    within: ClassVar[Mark | None] = Mark.NODE
 
     node_name: p.NodeName
     node_uuid: p.NodeUuid = None
