@@ -13,12 +13,11 @@ from ganeti.hypervisor.kvm import adoption
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.drivers import DiskTemplate
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.offline.takeover.facts import Facts, Guest
 from ganeti.ops import annotate
-from ganeti.storage.registry import TEMPLATES
+from ganeti.storage.registry import TEMPLATES, traits_of
 
 #: Versions of the configuration that are taken over.
 OLDEST, NEWEST = 2_160_000, 3_010_000
@@ -328,7 +327,7 @@ def _disk(
     path = device_path(config, disk, facts.host)
     if path is not None and path not in facts.devices:
         # A disk of an instance that is down may be inactive.
-        needed = running or template != DiskTemplate.DRBD
+        needed = running or not traits_of(template).mirrored
         yield Finding(
             Kind.STOPS if needed else Kind.KEEPS,
             subject,
@@ -342,17 +341,16 @@ def _disk(
 def device_path(config: Config, disk: Disk, host: str) -> str | None:
     """Where a node has a disk; None for one that needs no path."""
     identity = [str(part) for part in disk.logical_id]
-    match disk.real_template:
-        case DiskTemplate.PLAIN:
-            return f"/dev/{identity[0]}/{identity[1]}"
-        case DiskTemplate.DRBD:
-            node = find_node(config, host)
-            places = {} if node is None else annotate.places(config, disk)
-            place = places.get(node.uuid) if node is not None else None
-            return None if place is None else f"/dev/drbd{place['local-minor']}"
-        case DiskTemplate.FILE | DiskTemplate.SHAREDFILE | DiskTemplate.BLOCKDEV:
-            return identity[-1]
-    return None
+    traits = traits_of(disk.real_template)
+    if traits.is_volume:
+        return f"/dev/{identity[0]}/{identity[1]}"
+    if traits.mirrored:
+        node = find_node(config, host)
+        places = {} if node is None else annotate.places(config, disk)
+        place = places.get(node.uuid) if node is not None else None
+        return None if place is None else f"/dev/drbd{place['local-minor']}"
+    named = traits.id_parts[-1:] == ("path",) and identity[-1].startswith("/")
+    return identity[-1] if named else None
 
 
 def _running(facts: Facts, config: Config, item: Instance, guest: Guest) -> Iterator[Finding]:

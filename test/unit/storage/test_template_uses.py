@@ -8,7 +8,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[3] / "ganeti"
 #: Uses of a template by its name, and the files with them. Lower these when there are fewer.
-DISKLESS_USES, DISKLESS_FILES = 20, 13
+#: The last one came with exports: their ``config.ini`` names the template of a guest without disks.
+DISKLESS_USES, DISKLESS_FILES = 21, 14
 #: DRBD has its minors, ports and helper in the configuration. The watcher sees no driver, and
 #: leaves disks of template ext alone.
 OTHERS = {"config/drbd.py": 2, "watcher/view.py": 1}
