@@ -82,7 +82,7 @@ check-contract: $(VENV)/dev.stamp ## how much of Ganeti's interfaces is there, i
 check-placement: $(VENV)/dev.stamp ## balancing, maintenance and capacity with twenty guests on five nodes (a minute)
 	@PLACEMENT=1 $(BIN)/python -m pytest test/placement
 
-check-upgrade: $(VENV)/dev.stamp ## two versions side by side: up, down, kills at each step (ten minutes)
+check-upgrade: $(VENV)/dev.stamp ## two versions side by side: up, down, kills at each step (five minutes)
 	@UPGRADE=1 $(BIN)/python -m pytest --timeout 900 test/upgrade
 
 check-htools: $(VENV)/dev.stamp ## compare hbal, hspace, hcheck and hroller with Debian's (package ganeti-htools)

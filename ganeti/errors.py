@@ -456,6 +456,10 @@ def decode(value: object) -> GanetiError | None:
     return err
 
 
+#: The first version of which others can be installed beside it.
+_FIRST_BESIDE_OTHERS = 3_020_000
+
+
 def text(err: BaseException) -> str:
     """One line for a human: the first text argument, or all of them."""
     args: Sequence[Any] = err.args
@@ -463,8 +467,8 @@ def text(err: BaseException) -> str:
         return str(args[0])
     if isinstance(err, ConfigVersionMismatch) and [type(arg) for arg in args] == [int, int]:
         wanted, found = (f"{arg // 1_000_000}.{arg // 10_000 % 100}" for arg in args)
-        return (
-            f"the configuration is of version {found}, this software needs {wanted}; cfgupgrade"
-            " brings it there"
-        )
+        way = "cfgupgrade brings it there"
+        if args[1] >= _FIRST_BESIDE_OTHERS:
+            way = f"'ganeti-daemon-util switch-version {found}' uses that version on this node"
+        return f"the configuration is of version {found}, this software needs {wanted}; {way}"
     return ", ".join(str(arg) for arg in args) or type(err).__name__

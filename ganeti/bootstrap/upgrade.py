@@ -104,6 +104,8 @@ class Upgrade:
             self.say("Nothing was changed (--plan)")
             return
         if refusals:
+            if facts.master_runs and not plan_only and self._release():
+                self.say("Jobs that an earlier run held go on")
             raise errors.OpPrereqError(
                 "\n".join(["the upgrade cannot begin, and nothing was changed:", *refusals]),
                 errors.ErrorCode.STATE,
@@ -243,10 +245,13 @@ class Upgrade:
         )
         self.say(f"{name} uses {self.target} after {SYSTEM.monotonic() - began:.1f} s")
 
-    def _release(self) -> None:
+    def _release(self) -> bool:
+        """Let jobs run; whether they were held."""
         client = Client()
-        if client.query_filters([RULE], ["uuid"]):
+        held = bool(client.query_filters([RULE], ["uuid"]))
+        if held:
             client.delete_filter(RULE)
+        return held
 
     def _give_up(self, intent: Intent) -> None:
         """Let jobs run if somebody is there for them, and note that nobody is at it any more."""

@@ -114,7 +114,10 @@ def _describe_master(facts: Facts, target: Version) -> str:
 
 def describe(facts: Facts, steps: list[Step], target: Version) -> list[str]:
     """The plan for people."""
-    lines = [f"Cluster {facts.cluster}, from version {facts.active} to {target}:"]
+    way = f"from version {facts.active}"
+    if facts.active == target:
+        way = "the rest of the way"
+    lines = [f"Cluster {facts.cluster}, {way} to {target}:"]
     lines += [f"  {number}. {step.text}" for number, step in enumerate(steps, 1)]
     return lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ganeti.base import upgrade_intent
 from ganeti.config import verify
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
@@ -29,10 +30,23 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
             text = f"is the primary node of instance {instance}, but does not exist"
             report.error("ECLUSTERDANGLINGINST", "node", node, text)
         self._check_interrupted(report)
+        self._check_upgrade(report)
         report.section("Verifying cluster certificate files")
         certificates.authority(report, name, ctx.paths, ctx.clock.now())
         certificates.renewal(report, ctx.config, ctx.paths)
         return report.ok
+
+    def _check_upgrade(self, report: Report) -> None:
+        """An upgrade that nobody is at any more."""
+        intent = upgrade_intent.read(self.ctx.paths)
+        if intent is not None and not intent.is_at_work:
+            report.error(
+                "ECLUSTERCFG",
+                "cluster",
+                self.ctx.config.cluster.cluster_name,
+                f"an upgrade from {intent.old} to {intent.new} did not come to its end: run"
+                " 'gnt-cluster upgrade --resume'",
+            )
 
     def _check_interrupted(self, report: Report) -> None:
         """Instances and disks whose creation did not end, and places that are none."""

@@ -295,6 +295,14 @@ def test_a_configuration_of_another_version(root):
     )
 
 
+def test_a_configuration_of_a_version_that_can_be_beside_this_one(root):
+    raw = json.loads(root.config_file.read_text())
+    raw["version"] = 3_030_000
+    root.config_file.write_text(json.dumps(raw))
+    said = refused(root, errors.ConfigVersionMismatch)
+    assert said.endswith("'ganeti-daemon-util switch-version 3.3' uses that version on this node")
+
+
 def test_a_configuration_with_a_wrong_value_is_told_where(root):
     raw = json.loads(root.config_file.read_text())
     raw["nodes"]["node-2"]["offline"] = "maybe"
