@@ -32,4 +32,4 @@ _ganeti()
     return 0
 }
 
-complete -F _ganeti gnt-{backup,cluster,debug,disk,filter,group,instance,job,network,node,os,rapi,storage}
+complete -F _ganeti gnt-{backup,cluster,debug,disk,filter,group,image,instance,job,network,node,os,rapi,storage}

@@ -12,6 +12,6 @@ function __ganeti_complete
     end
 end
 
-for program in backup cluster debug disk filter group instance job network node os rapi storage
+for program in backup cluster debug disk filter group image instance job network node os rapi storage
     complete -c gnt-$program -f -a '(__ganeti_complete)'
 end

@@ -223,6 +223,21 @@ class Paths:
     def shared_file_storage(self) -> Path:
         return self.under("/srv/ganeti/shared-file-storage")
 
+    @property
+    def images(self) -> Path:
+        """Files of images on master candidates."""
+        return self.under("/srv/ganeti/images")
+
+    @property
+    def image_uploads(self) -> Path:
+        """Where files lie that are to become images, on the master."""
+        return self.images / "uploads"
+
+    @property
+    def image_cache(self) -> Path:
+        """Files of images on nodes that make instances of them."""
+        return self.under("/var/cache/ganeti/images")
+
     # run: gone after a reboot
     @cached_property
     def run(self) -> Path:

@@ -29,6 +29,7 @@ _KINDS: Mapping[str, str] = {
     "filter": "filter",
     "group": "group",
     "group-name": "group",
+    "image": "image",
     "instance": "instance",
     "job-id": "job",
     "network": "network",

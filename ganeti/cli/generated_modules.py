@@ -157,6 +157,16 @@ COMMANDS: dict[str, dict[str, str]] = {
         'remove-tags': 'show',
         'rename': 'change',
     },
+    'gnt-image': {
+        'add': 'change',
+        'info': 'show',
+        'show': 'show',
+        'list': 'show',
+        'list-fields': 'show',
+        'modify': 'change',
+        'remove': 'change',
+        'rename': 'change',
+    },
     'gnt-job': {
         'archive': 'commands',
         'autoarchive': 'commands',

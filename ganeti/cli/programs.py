@@ -67,6 +67,11 @@ NETWORK = Program(
     "Manage networks: pools of addresses for the NICs of instances.",
     ("show", "change"),
 )
+IMAGE = Program(
+    "gnt-image",
+    "Manage images: what instances can be made from without an OS definition.",
+    ("show", "change"),
+)
 JOB = Program(
     "gnt-job",
     "List, watch and cancel jobs.",
@@ -101,6 +106,7 @@ PROGRAMS = {
         DISK,
         BACKUP,
         NETWORK,
+        IMAGE,
         JOB,
         FILTER,
         OS,

@@ -104,6 +104,7 @@ def refuse_unknown(
 
 def _queries(client: Client) -> dict[str, Callable[[list[str], list[str]], list[list[Any]]]]:
     return {
+        "image": client.query_images,
         "instance": client.query_instances,
         "network": client.query_networks,
         "node": client.query_nodes,

@@ -23,6 +23,7 @@ KINDS = {
     "networks": "network",
     "disks": "disk",
     "filters": "filter",
+    "images": "image",
 }
 
 _STAMPS = frozenset(("serial_no", "mtime", "ctime"))

@@ -13,11 +13,13 @@ from ganeti.base import jsonio, typed
 from ganeti.config.upgrade import formats
 from ganeti.luxi.requests import FilterSettings
 from ganeti.model.base import ConfigObject, Tagged
+from ganeti.model.cloud_init import CloudInit
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import ConfigData
 from ganeti.model.disk import Disk
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
+from ganeti.model.image import Image
 from ganeti.model.instance import Instance, Reservation
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
@@ -54,10 +56,12 @@ _OBJECTS: Mapping[type[ConfigObject], tuple[str, str, str]] = {
     NodeGroup: ("Node group", "node groups", "nodegroups"),
     Instance: ("Instance", "instances", "instances"),
     Reservation: ("Reservation", "reservations", ""),
+    CloudInit: ("Data for cloud-init", "data for cloud-init", ""),
     Nic: ("NIC", "NICs", "nic"),
     Disk: ("Disk", "disks", "disks"),
     Network: ("Network", "networks", "networks"),
     FilterRule: ("Filter rule", "filter rules", "filters"),
+    Image: ("Image", "images", ""),
 }
 #: Requests that set members of the same name; they describe those that the class does not.
 _SETTERS: Mapping[type[ConfigObject], type[msgspec.Struct]] = {

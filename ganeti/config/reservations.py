@@ -54,6 +54,11 @@ class Reservations:
         with self._mutex:
             self._reserve(kind, value, job_id)
 
+    def list_jobs(self, kind: str) -> set[int]:
+        """Jobs that hold a value of a kind."""
+        with self._mutex:
+            return {owner for (held, _value), owner in self._taken.items() if held == kind}
+
     def _reserve(self, kind: str, value: str, job_id: int) -> None:
         owner = self._taken.setdefault((kind, value), job_id)
         if owner != job_id:

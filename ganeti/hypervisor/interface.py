@@ -42,6 +42,8 @@ class Traits:
     needs_port: bool = False
     #: opens disks by an address, without a device on the node (disk parameter ``access``)
     opens_addresses: bool = False
+    #: guests get the files of ``NodeInstance.seed`` on a disk of their own
+    seeds: bool = False
 
 
 @dataclass(frozen=True)

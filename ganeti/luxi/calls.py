@@ -95,6 +95,7 @@ METHODS: Mapping[str, Method] = {
         _classic("QueryNodes", _NAMES, _FIELDS, _LOCK),
         _classic("QueryGroups", _NAMES, _FIELDS, _LOCK),
         _classic("QueryNetworks", _NAMES, _FIELDS, _LOCK),
+        _classic("QueryImages", _NAMES, _FIELDS, _LOCK),
         _classic("QueryInstances", _NAMES, _FIELDS, _LOCK, REDACTED),
         _classic("QueryDisks", _NAMES, _FIELDS, _LOCK),
         _classic("QueryFilters", ("uuids", "[str]|null"), _FIELDS),

@@ -82,6 +82,10 @@ class Client(Connection):
         """Like :meth:`query_nodes`."""
         return self._rows("QueryNetworks", list(names), list(fields), False)
 
+    def query_images(self, names: Sequence[str], fields: Sequence[str]) -> list[Row]:
+        """Like :meth:`query_nodes`."""
+        return self._rows("QueryImages", list(names), list(fields), False)
+
     def query_instances(self, names: Sequence[str], fields: Sequence[str]) -> list[Row]:
         """Like :meth:`query_nodes`."""
         return self._rows("QueryInstances", list(names), list(fields), False)

@@ -17,7 +17,8 @@ class HistoryFilter(msgspec.Struct, kw_only=True):
 
     object: Annotated[str | None, doc("Name or uuid, also of what is gone; or 'cluster'")] = None
     kind: Annotated[
-        Literal["cluster", "disk", "filter", "group", "instance", "network", "node"] | None,
+        Literal["cluster", "disk", "filter", "group", "image", "instance", "network", "node"]
+        | None,
         doc("Only objects of this kind"),
     ] = None
     since: Annotated[float | None, doc("Only newer changes, in seconds since 1970")] = None

@@ -46,6 +46,7 @@ _KINDS = {
     "networks": "network",
     "filters": "filter",
     "disks": "disk",
+    "images": "image",
 }
 KINDS = ("job", "cluster", *_KINDS.values())
 #: Values that are shown with an event, as they are what most clients wait for.
@@ -53,7 +54,7 @@ _SHOWN = {
     "instance": ("admin_state", "primary_node"),
     "node": ("offline", "drained", "master_candidate", "group"),
 }
-_NAMES = ("instance_name", "node_name", "group_name", "network_name", "name")
+_NAMES = ("instance_name", "node_name", "group_name", "network_name", "image_name", "name")
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ class Service:
             "QueryNodes": lambda a, _p: self._classic("node", a),
             "QueryGroups": lambda a, _p: self._classic("group", a),
             "QueryNetworks": lambda a, _p: self._classic("network", a),
+            "QueryImages": lambda a, _p: self._classic("image", a),
             "QueryInstances": lambda a, _p: self._classic("instance", a),
             "QueryDisks": lambda a, _p: self._classic("disk", a),
             "QueryFilters": lambda a, _p: self._classic("filter", {**a, "names": a["uuids"]}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from ganeti import errors
 from ganeti.base.text import nearest
@@ -15,12 +15,14 @@ from ganeti.model.cluster import Cluster
 from ganeti.model.disk import Disk
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
+from ganeti.model.image import Image
 from ganeti.model.instance import Instance
 from ganeti.model.names import (
     MIXED_TEMPLATE,
     DiskTemplate,
     DiskUuid,
     GroupUuid,
+    ImageUuid,
     InstanceUuid,
     NetworkUuid,
     NodeUuid,
@@ -30,7 +32,7 @@ from ganeti.model.node import Node
 from ganeti.model.params import GLOBAL_NODE_PARAMS, Params, fill
 
 U = TypeVar("U", bound=str)
-N = TypeVar("N", Node, NodeGroup, Instance, Network)
+N = TypeVar("N", Node, NodeGroup, Instance, Network, Image)
 
 #: Container name in ``config.data`` -> class of its members.
 CONTAINERS: Mapping[str, type[ConfigObject]] = {
@@ -40,11 +42,14 @@ CONTAINERS: Mapping[str, type[ConfigObject]] = {
     "networks": Network,
     "disks": Disk,
     "filters": FilterRule,
+    "images": Image,
 }
 
 
 class ConfigData(ConfigObject, frozen=True, kw_only=True):
     """Content of ``config.data``; containers are keyed by uuid and never changed in place."""
+
+    left_out_empty: ClassVar[frozenset[str]] = frozenset({"images"})
 
     version: Annotated[int, doc("Version of the software that wrote it: 3020000 for 3.2")]
     cluster: Annotated[Cluster, doc("The cluster itself")]
@@ -56,6 +61,7 @@ class ConfigData(ConfigObject, frozen=True, kw_only=True):
     networks: Annotated[dict[NetworkUuid, Network], doc("All networks, by UUID")] = {}
     disks: Annotated[dict[DiskUuid, Disk], doc("All disks, attached or not, by UUID")] = {}
     filters: Annotated[dict[str, FilterRule], doc("All filter rules for jobs, by UUID")] = {}
+    images: Annotated[dict[ImageUuid, Image], doc("All images, by UUID")] = {}
     ctime: Annotated[float, doc("When the file was first written, in seconds since 1970")] = 0.0
     mtime: Annotated[
         float, doc("When the configuration was last changed, in seconds since 1970")
@@ -92,6 +98,10 @@ class Config:
     @property
     def disks(self) -> dict[DiskUuid, Disk]:
         return self.data.disks
+
+    @property
+    def images(self) -> dict[ImageUuid, Image]:
+        return self.data.images
 
     @property
     def master(self) -> Node:
@@ -137,6 +147,11 @@ class Config:
     def network(self, name: str) -> Network:
         by_name = {network.name: network for network in self.networks.values()}
         return _find("network", name, self.networks, by_name, short=False)
+
+    def image(self, name: str) -> Image:
+        """Image by name or uuid (no short forms); OpPrereqError if none."""
+        by_name = {image.name: image for image in self.images.values()}
+        return _find("image", name, self.images, by_name, short=False)
 
     def disk(self, name: str) -> Disk:
         """Disk by uuid, by name, or by its place as in ``web1/0``; OpPrereqError if none or many.

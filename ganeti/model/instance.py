@@ -7,12 +7,14 @@ from typing import Annotated, Any
 from ganeti import errors
 from ganeti.base.typed import doc
 from ganeti.model.base import ConfigObject, Tagged
+from ganeti.model.cloud_init import CloudInit
 from ganeti.model.names import (
     AdminState,
     AdminStateSource,
     DiskTemplate,
     DiskUuid,
     HypervisorName,
+    ImageUuid,
     InstanceUuid,
     NodeUuid,
 )
@@ -75,6 +77,11 @@ class Instance(Tagged, frozen=True, kw_only=True):
     creating: Annotated[
         int | None,
         doc("Job that makes an instance of the reservation, or was interrupted while it did"),
+    ] = None
+
+    image: Annotated[ImageUuid | None, doc("UUID of the image that it was made from")] = None
+    cloud_init: Annotated[
+        CloudInit | None, doc("What cloud-init tells the guest; unset: it gets no disk for that")
     ] = None
 
     @property

@@ -13,6 +13,7 @@ GroupUuid = NewType("GroupUuid", str)
 InstanceUuid = NewType("InstanceUuid", str)
 DiskUuid = NewType("DiskUuid", str)
 NetworkUuid = NewType("NetworkUuid", str)
+ImageUuid = NewType("ImageUuid", str)
 JobId = NewType("JobId", int)
 
 

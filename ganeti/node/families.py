@@ -17,6 +17,7 @@ from ganeti.node.guest_ends import GuestEnds
 from ganeti.node.guest_os import GuestOs
 from ganeti.node.hooks import Hooks
 from ganeti.node.hotplug import Hotplug
+from ganeti.node.images import Images
 from ganeti.node.impexp import Impexp
 from ganeti.node.instances import Instances
 from ganeti.node.job_logs import JobLogs
@@ -78,6 +79,7 @@ class Families:
             DiskContent(context, disks, copies),
             copies,
             Transfer(context, disks, copies),
+            Images(context, disks, copies),
             DiskStates(disks),
             Mirrors(context, disks),
             instances,

@@ -16,6 +16,7 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import clock, programs, remote_shell, typed
+from ganeti.images import shelf
 from ganeti.net import interfaces, probe, resolve
 from ganeti.node import distributed
 from ganeti.node.certificates import Certificates
@@ -75,6 +76,7 @@ class Verifier(VerifyCalls):
             "hvinfo": self._hypervisor_info,
             "hvparms": self._hypervisor_params,
             "hypervisor": self._hypervisors,
+            "images": lambda _arg, _hv: shelf.Shelf(context.paths.images).sizes(),
             "instancelist": lambda names, _hv: instances.instance_list(_texts(names), {}),
             "lvlist": lambda names, _hv: storage.lv_list(_texts(names)),
             "master-ip": self._master_ip,

@@ -34,6 +34,7 @@ __all__ = [
     "Hypervisor",
     "IAllocatorMode",
     "IAllocatorTestDir",
+    "ImageFormat",
     "InstCreateMode",
     "MigrationMode",
     "NICMode",
@@ -307,3 +308,12 @@ class FinalStatus(StrEnum):
     CANCELED = "canceled"
     ERROR = "error"
     SUCCESS = "success"
+
+
+class ImageFormat(StrEnum):
+    """Format of the file that an image is made from."""
+
+    QCOW2 = "qcow2"
+    RAW = "raw"
+    VMDK = "vmdk"
+    OVA = "ova"

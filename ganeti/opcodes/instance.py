@@ -160,6 +160,14 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     osparams: p.OsParams = {}
     osparams_private: p.OsParamsPrivate = None
     wait_for_sync: p.WaitForSync = True
+    ssh_keys: p.SshKeys = None
+    password_hash: p.PasswordHash = None
+    user_data: p.UserData = None
+    vendor_data: p.VendorData = None
+    network_config: p.NetworkConfig = None
+    reseed: Annotated[
+        bool, doc("Let the guest apply its data for cloud-init as at its first start"), Mark.SAFE
+    ] = False
     offline: Annotated[
         bool | None, doc("Whether the instance is marked as out of use"), Mark.SAFE
     ] = None

@@ -55,6 +55,14 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
     osparams_private: p.OsParamsPrivate = None
     osparams_secret: p.OsParamsSecret = None
     os_type: p.OsType = None
+    image: Annotated[
+        NonEmpty | None, doc("Image to write to the first disk, in place of an OS"), Mark.SAFE
+    ] = None
+    ssh_keys: p.SshKeys = None
+    password_hash: p.PasswordHash = None
+    user_data: p.UserData = None
+    vendor_data: p.VendorData = None
+    network_config: p.NetworkConfig = None
     pnode: p.PrimaryNode = None
     pnode_uuid: p.PrimaryNodeUuid = None
     snode: Annotated[NonEmpty | None, doc("Secondary node"), Mark.NODE] = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from msgspec import Meta
+
 from ganeti.opcodes import params as p
 from ganeti.opcodes.addresses import (
     Ipv4Address,
@@ -17,6 +19,9 @@ from ganeti.opcodes.addresses import (
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import NICMode
 from ganeti.opcodes.scalars import NonEmpty, doc
+
+Dns = Annotated[list[NonEmpty] | None, doc("Name servers that guests with cloud-init are told")]
+Mtu = Annotated[int, Meta(ge=0, lt=65536)]
 
 AddReservedIps = Annotated[
     list[Ipv4Address] | None, doc("Addresses that are never given to instances")
@@ -36,6 +41,8 @@ class OpNetworkAdd(OpCode, tag="OP_NETWORK_ADD", kw_only=True):
     network6: Annotated[Ipv6Network | None, doc("IPv6 network with its prefix length")] = None
     gateway6: Annotated[Ipv6Address | None, doc("IPv6 gateway")] = None
     mac_prefix: p.MacPrefix = None
+    dns: Dns = None
+    mtu: Annotated[Mtu | None, doc("MTU that guests with cloud-init are told")] = None
     add_reserved_ips: AddReservedIps = None
     conflicts_check: p.ConflictsCheck = True
     tags: p.Tags = []
@@ -74,6 +81,8 @@ class OpNetworkSetParams(OpCode, tag="OP_NETWORK_SET_PARAMS", kw_only=True):
     network6: Annotated[Ipv6NetworkOrNone | None, doc("IPv6 network; none removes it")] = None
     gateway6: Annotated[Ipv6AddressOrNone | None, doc("IPv6 gateway; none removes it")] = None
     mac_prefix: p.MacPrefix = None
+    dns: Dns = None
+    mtu: Annotated[Mtu | None, doc("MTU that guests with cloud-init are told; 0 removes it")] = None
     add_reserved_ips: AddReservedIps = None
     remove_reserved_ips: Annotated[
         list[Ipv4Address] | None, doc("Addresses that may be given to instances again")

@@ -24,6 +24,7 @@ NodeUuids = Annotated[
 GroupName = Annotated[NonEmpty, doc("Name of the node group"), Mark.GROUP]
 OptionalGroupName = Annotated[NonEmpty | None, doc("Name of the node group; unset for all")]
 NetworkName = Annotated[NonEmpty, doc("Name of the network")]
+ImageName = Annotated[NonEmpty, doc("Name of the image")]
 NewName = Annotated[NonEmpty, doc("New name"), Mark.SAFE]
 Tags = Annotated[list[NonEmpty], doc("Tags of the new object"), Mark.SAFE]
 
@@ -113,6 +114,21 @@ OptionalFileDriver = Annotated[enums.FileDriver | None, doc("Driver for disks th
 FileStorageDir = Annotated[NonEmpty | None, doc("Directory below the one for disks that are files")]
 OsType = Annotated[
     NonEmpty | None, doc("OS to install, with its variant after a plus sign"), Mark.SAFE
+]
+SshKeys = Annotated[
+    list[NonEmpty] | None,
+    doc("Public SSH keys that may log in as the user of the image"),
+    Mark.SAFE,
+]
+PasswordHash = Annotated[
+    Secret | None, doc("Hash of the password of the user of the image; empty for none"), Mark.SAFE
+]
+UserData = Annotated[Secret | None, doc("User data for cloud-init; empty for none"), Mark.SAFE]
+VendorData = Annotated[Secret | None, doc("Vendor data for cloud-init; empty for none"), Mark.SAFE]
+NetworkConfig = Annotated[
+    str | None,
+    doc("Network configuration for cloud-init in place of that made of the NICs; empty for that"),
+    Mark.SAFE,
 ]
 Compress = Annotated[str, doc("Compression for the transfer: a tool of the cluster, or none")]
 MacPrefix = Annotated[NonEmpty | None, doc("First three bytes of generated MAC addresses")]

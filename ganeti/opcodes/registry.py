@@ -18,6 +18,7 @@ FAMILIES = (
     "cluster",
     "disk",
     "group",
+    "image",
     "instance",
     "instance_create",
     "instance_disks",

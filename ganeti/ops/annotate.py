@@ -13,6 +13,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import GroupUuid
 from ganeti.model.nic import Nic
 from ganeti.model.params import Params, fill
+from ganeti.ops import cloud_init
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic, PlacedDisk, RunEpoch
 from ganeti.storage.registry import TEMPLATES
 
@@ -139,4 +140,5 @@ def instance(
         serial_no=item.serial_no,
         tags=tuple(item.tags),
         run_epoch=run_epoch,
+        seed=cloud_init.make_files(config, item),
     )

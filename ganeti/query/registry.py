@@ -13,6 +13,7 @@ LUXI_KINDS: Final = (
     "export",
     "filter",
     "group",
+    "image",
     "instance",
     "job",
     "lock",

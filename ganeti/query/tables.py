@@ -14,6 +14,7 @@ from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
+from ganeti.model.image import Image
 from ganeti.model.instance import Instance
 from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.network import Network
@@ -87,6 +88,10 @@ class Tables:
         return sort_by_name(self.config.networks.values(), lambda network: network.name)
 
     @cached_property
+    def images(self) -> list[Image]:
+        return sort_by_name(self.config.images.values(), lambda image: image.name)
+
+    @cached_property
     def disk_places(self) -> dict[str, tuple[Instance, int]]:
         """Disk uuid -> its instance and its place there; detached disks have none."""
         return {
@@ -129,6 +134,10 @@ class Tables:
     @cached_property
     def network_index(self) -> Names:
         return Names(self.config.networks.values(), short=False)
+
+    @cached_property
+    def image_index(self) -> Names:
+        return Names(self.config.images.values(), short=False)
 
     @cached_property
     def node_names(self) -> dict[str, str]:

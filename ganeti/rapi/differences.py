@@ -136,6 +136,10 @@ DIFFERENCES: Mapping[str, Difference] = {
     "PUT /2/networks/{network_name}/connect": _DRY,
     "PUT /2/networks/{network_name}/disconnect": _DRY,
     "PUT /2/networks/{network_name}/rename": _DRY,
+    # images
+    "POST /2/images": Difference(query=(DRY_RUN,), rename={"name": "image_name"}),
+    "DELETE /2/images/{image_name}": _DRY,
+    "PUT /2/images/{image_name}/rename": _DRY,
     # nodes
     "POST /2/nodes/{node_name}/evacuate": _DRY,
     "POST /2/nodes/{node_name}/migrate": Difference(

@@ -18,6 +18,7 @@ _FAMILIES = {
     "disks": "disk",
     "groups": "group",
     "networks": "network",
+    "images": "image",
     "jobs": "job",
     "filters": "filter",
     "query": "query",

@@ -28,6 +28,7 @@ _PLACES = {
     "nodes": "Name of a node",
     "group_name": "Name of a node group",
     "network_name": "Name of a network",
+    "image_name": "Name of an image",
     "name": "Name of the object",
     "uuid": "UUID of the object",
     "disk": "Index of the disk",
@@ -115,7 +116,7 @@ def _operation(route: Route) -> Document:
 def tag(path: str) -> str:
     """Which family of requests a path belongs to."""
     parts = path.split("/")
-    known = ("instances", "nodes", "groups", "networks", "jobs", "filters", "query")
+    known = ("instances", "nodes", "groups", "networks", "images", "jobs", "filters", "query")
     if len(parts) > 2 and parts[2] in known:
         return parts[2]
     return "instances" if "instances-multi-alloc" in path else "cluster"

@@ -141,9 +141,9 @@ GROUPS = Collection(
 NETWORKS = Collection(
     "/2/networks", "network", "QueryNetworks", "name",
     (
-        "name", "network", "gateway", "network6", "gateway6", "mac_prefix", "free_count",
-        "reserved_count", "map", "group_list", "inst_list", "external_reservations", "ctime",
-        "mtime", "uuid", "serial_no", "tags",
+        "name", "network", "gateway", "network6", "gateway6", "mac_prefix", "dns", "mtu",
+        "free_count", "reserved_count", "map", "group_list", "inst_list",
+        "external_reservations", "ctime", "mtime", "uuid", "serial_no", "tags",
     ),
     variable="network_name",
 )  # fmt: skip
@@ -156,12 +156,21 @@ DISKS = Collection(
     ),
     identifier="uuid", variable="disk_name",
 )  # fmt: skip
+IMAGES = Collection(
+    "/2/images", "image", "QueryImages", "name",
+    (
+        "name", "description", "status", "disk_size", "file_size", "sha256", "source",
+        "source_format", "source_sha256", "nodes", "copies", "inst_list", "ctime", "mtime",
+        "uuid", "serial_no", "tags",
+    ),
+    variable="image_name",
+)  # fmt: skip
 FILTERS = Collection(
     "/2/filters", "filter", "QueryFilters", "uuid",
     ("watermark", "priority", "predicates", "action", "reason_trail", "uuid"),
     identifier="uuid", variable="uuid", of_all=None, locks=False,
 )  # fmt: skip
 
-COLLECTIONS = (INSTANCES, NODES, GROUPS, NETWORKS, DISKS, FILTERS)
+COLLECTIONS = (INSTANCES, NODES, GROUPS, NETWORKS, DISKS, IMAGES, FILTERS)
 
 ROUTES = tuple(route for collection in COLLECTIONS for route in collection.routes())

@@ -78,6 +78,7 @@ _TITLES = {
     "nodes": "Nodes",
     "groups": "Node groups",
     "networks": "Networks",
+    "images": "Images",
     "jobs": "Jobs",
     "filters": "Job filters",
     "query": "Queries",

@@ -113,6 +113,8 @@ class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
     tags: tuple[str, ...] = ()
     #: set for calls that grant or use the run right of the instance; (0, 0): none
     run_epoch: RunEpoch = (0, 0)
+    #: files for the disk that cloud-init reads (name -> content); they may have secrets
+    seed: dict[str, str] = {}
 
     def backend(self, name: str, default: int | None = None) -> int:
         """A backend parameter that is an integer, such as ``maxmem`` (MiB) or ``vcpus``.
@@ -245,6 +247,30 @@ class ImportExportStatus(msgspec.Struct, kw_only=True):
     error_message: str | None = None
     ctime: float = 0.0
     mtime: float = 0.0
+
+
+class NodeImage(msgspec.Struct, kw_only=True, frozen=True):
+    """An image for a node that shall have or use it."""
+
+    uuid: str
+    name: str
+    #: bytes of the file that is kept, and its SHA-256
+    size: int
+    sha256: str
+    #: MiB that a disk must have for it
+    disk_size: int
+    #: (name, address) of the nodes that have it
+    sources: tuple[tuple[str, str], ...] = ()
+
+
+class ImageFacts(msgspec.Struct, kw_only=True):
+    """What a node found out while it made an image; see ``model/image.py``."""
+
+    source_format: str
+    source_sha256: str
+    disk_size: int
+    file_size: int
+    sha256: str
 
 
 class JobLogLine(msgspec.Struct, kw_only=True):

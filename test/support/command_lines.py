@@ -84,6 +84,11 @@ BY_FLAG = {
     "--tags": "a,b,,c\\",
     "--uid-pool": "1000-1010",
     "--owner": "eve",
+    "--ssh-key": "",
+    "--password-file": "",
+    "--user-data": "",
+    "--vendor-data": "",
+    "--network-config": "",
 }
 BY_KIND = {
     "string": "word",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ganeti.cli import params
+from ganeti.cli import params, selection
 from ganeti.cli.command import Call
 from ganeti.cli.fields import override
-from ganeti.cli.instance import devices, settings
+from ganeti.cli.instance import cloud_init, devices, settings
 from ganeti.cli.option import legacy_option, switch
 
 _NO_NICS = switch("--no-nics", dest="no_nics", help="Create without a NIC")
@@ -52,6 +52,7 @@ NAMES = {
         help="Nodes to put the instance on",
         take=params.split_nodes,
     ),
+    **cloud_init.NAMES,
     "size": override("-s", "--os-size", help="Size of the only disk; instead of --disk"),
 }
 #: The size of the only disk, of which there are no other keys.
@@ -79,10 +80,21 @@ def parameters(
     return given | {
         "mode": "create",
         "instance_name": name,
-        "disks": [] if no_disks else devices.new_disks(opts),
+        "disks": [] if no_disks else _disks(call),
         "nics": [] if again and not opts.nics else devices.new_nics(opts),
         "hypervisor": hypervisor,
         "hvparams": hvparams,
         "pnode": primary,
         "snode": secondary,
     }
+
+
+def _disks(call: Call) -> list[dict[str, Any]]:
+    """Disks as the options say; for an image without any, one of its size."""
+    opts = call.opts
+    if not opts.image or opts.disks or opts.size is not None or opts.disk_template == "diskless":
+        return devices.new_disks(opts)
+    selection.refuse_unknown(
+        call.client, "image", [opts.image], call.client.query_images([], ("name", "uuid"))
+    )
+    return [{"size": call.client.query_images([opts.image], ("disk_size",))[0][0]}]

@@ -8,7 +8,7 @@ from ganeti.cli import jobs, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_one
 from ganeti.cli.fields import override
-from ganeti.cli.instance import devices, settings
+from ganeti.cli.instance import cloud_init, devices, settings
 from ganeti.cli.option import legacy_option
 from ganeti.cli.programs import INSTANCE
 
@@ -52,6 +52,7 @@ _WHERE = ("remote_node", "iallocator", "file_driver", "file_storage_dir")
             }
         ),
         "pnode": override("--new-primary"),
+        **{name: option for name, option in cloud_init.NAMES.items() if name != "image"},
         "remote_node": override("-n", "--node"),
         "runtime_mem": override("-m", "--runtime-memory", kind="unit"),
     },

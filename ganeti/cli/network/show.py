@@ -20,6 +20,8 @@ _INFO_FIELDS = (
     "network6",
     "gateway6",
     "mac_prefix",
+    "dns",
+    "mtu",
     "free_count",
     "reserved_count",
     "map",
@@ -36,6 +38,8 @@ _TITLES = (
     ("IPv6 Subnet", "network6"),
     ("IPv6 Gateway", "gateway6"),
     ("Mac Prefix", "mac_prefix"),
+    ("Name servers", "dns"),
+    ("MTU", "mtu"),
     ("Free", "free_count"),
     ("Usage map", "map"),
     ("externally reserved IPs", "external_reservations"),
@@ -100,7 +104,7 @@ def _all_of(call: Call, network: dict[str, Any]) -> list[info.Pair]:
     return [*found, ("Node groups", groups), ("Instances", dict(_users(call, network)))]
 
 
-def _facts(network: Mapping[str, object]) -> list[str]:
+def _facts(network: Mapping[str, Any]) -> list[str]:
     return [
         f"Network name: {network['name']}",
         f"UUID: {network['uuid']}",
@@ -110,6 +114,9 @@ def _facts(network: Mapping[str, object]) -> list[str]:
         f"  IPv6 Subnet: {network['network6']}",
         f"  IPv6 Gateway: {network['gateway6']}",
         f"  Mac Prefix: {network['mac_prefix']}",
+        # unknown to Ganeti, so shown only where they are set
+        *([f"  Name servers: {', '.join(network['dns'])}"] if network["dns"] else []),
+        *([f"  MTU: {network['mtu']}"] if network["mtu"] else []),
     ]
 
 

@@ -52,6 +52,8 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     #: certificate with key, and its authority, for SPICE over TLS
     spice_cert: str = ""
     spice_ca: str = ""
+    #: disk for cloud-init, empty: none
+    seed: str = ""
     #: firmware and variables of the instance, empty: QEMU's BIOS
     uefi_code: str = ""
     uefi_variables: str = ""
@@ -144,6 +146,7 @@ def build(guest: Guest, node: Node, files: Files, where: Places | None = None) -
         devices.nic_arguments(guest.nics, params, where),
         devices.disk_arguments(guest.drives, params, where, boot=boot_disk),
         devices.image_arguments(params, where),
+        devices.seed_arguments(files.seed, params, where),
         shlex.split(params.kvm_extra),
     )
     return [argument for part in parts for argument in part]

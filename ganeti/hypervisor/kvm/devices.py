@@ -203,7 +203,7 @@ def image_arguments(params: KvmParams, places: Places) -> Iterator[str]:
             "-drive",
             f"file={escape(image)},format=raw,if=none,id=cdrom{index},media=cdrom,readonly=on",
         )
-        device = _image_device(index, params, places)
+        device = _image_device(index, params.cdrom_disk_type, places)
         if params.boot_order == "cdrom" and index == 1:
             device["bootindex"] = "1"
         yield from ("-device", options(device))
@@ -217,15 +217,35 @@ def image_arguments(params: KvmParams, places: Places) -> Iterator[str]:
             yield from ("-global", "isa-fdc.bootindexA=1")
 
 
-def _image_device(index: int, params: KvmParams, places: Places) -> Device:
-    model = _CDROM_MODELS.get(params.cdrom_disk_type, params.cdrom_disk_type)
+def seed_arguments(path: str, params: KvmParams, places: Places) -> Iterator[str]:
+    """The disk for cloud-init, read only; none without a path.
+
+    It is on the bus of the other CDs if the parameters name one, else on that of the disks: a guest
+    has its drivers when it mounts its root. Those of an IDE drive may come after cloud-init.
+    """
+    if not path:
+        return
+    kind: str = params.cdrom_disk_type or params.disk_type
+    if kind not in _CDROM_MODELS and not is_on_scsi(kind):
+        kind = ""
+    if is_on_scsi(kind) and "scsi" not in places.taken:
+        yield from ("-device", _scsi_controller(params, places))
+    yield from (
+        "-drive",
+        f"file={escape(path)},format=raw,if=none,id=cdromseed,media=cdrom,readonly=on",
+    )
+    yield from ("-device", options(_image_device("seed", kind, places)))
+
+
+def _image_device(index: int | str, kind: str, places: Places) -> Device:
+    model = _CDROM_MODELS.get(kind, kind)
     name = f"cd{index}"
     device = {"driver": model, "id": name, "drive": f"cdrom{index}"}
     if model == "virtio-blk-pci":
         device |= _parse_place(places.express(name))
     elif model == "ide-cd":
         device |= _parse_place(places.ide(name))
-    elif is_on_scsi(params.cdrom_disk_type):
+    elif is_on_scsi(kind):
         device |= _parse_place(places.scsi(name))
     return device
 

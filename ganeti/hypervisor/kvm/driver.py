@@ -57,6 +57,7 @@ class KvmHypervisor(Hypervisor):
         global_params=GLOBAL_PARAMS,
         needs_port=True,
         opens_addresses=True,
+        seeds=True,
     )
     params: ClassVar[type[msgspec.Struct]] = KvmParams
 

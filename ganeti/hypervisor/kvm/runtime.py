@@ -9,6 +9,7 @@
 ``uid/<name>``        user that runs QEMU, when it is not root
 ``chroot/<name>``     empty directory that QEMU is locked into
 ``keymap/``           reserved
+``seed/<name>.iso``   disk for cloud-init, mode 0600: it may have secrets
 ``key/<name>/``       key of a migration, while it is going on
 ====================  ==========================================================================
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 _SUFFIX = ".runtime"
 #: Seconds for an answer on the control socket.
 QMP_TIMEOUT = 10.0
-_DIRECTORIES = ("pid", "uid", "nic", "conf", "ctrl", "chroot", "keymap", "key")
+_DIRECTORIES = ("pid", "uid", "nic", "conf", "ctrl", "chroot", "keymap", "key", "seed")
 #: Longest name of a socket file; QEMU opens it by this relative name.
 _MAX_SOCKET_NAME = 100
 
@@ -134,6 +135,10 @@ class Store:
     def socket(self, name: str, kind: str) -> Path:
         """Socket of a guest; ``kind`` is qmp, serial or qga. A long name is shortened."""
         return self.ctrl / socket_name(name, kind)
+
+    def seed(self, name: str) -> Path:
+        """Disk for cloud-init of a guest that has one."""
+        return self.root / "seed" / f"{name}.iso"
 
     def events(self, name: str) -> Path:
         """Journal of events without ``.in`` and ``.out``."""
@@ -233,6 +238,7 @@ class Store:
             self.socket(name, "qmp"),
             self.socket(name, "serial"),
             self.socket(name, "qga"),
+            self.seed(name),
         ):
             files.remove(path)
         self.forget_events(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.base import files
 from ganeti.base.clock import SYSTEM
-from ganeti.hypervisor import host, scope
+from ganeti.hypervisor import host, scope, seed_disk
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import (
     accel,
@@ -217,6 +217,7 @@ class Starter:
             spice_cert=str(self._paths.spice_cert),
             spice_ca=str(self._paths.spice_ca_cert),
             uefi_code=images.code if images else "",
+            seed=str(self._store.seed(name)) if start.instance.seed else "",
             uefi_variables=(
                 firmware.variables(images, self._paths, start.instance.uuid) if images else ""
             ),
@@ -225,6 +226,8 @@ class Starter:
     def _note(self, name: str, start: _Start, cards: Sequence[network.OpenCard]) -> None:
         """The small files beside the main one."""
         self._store.note_cards(name, [card.card for card in cards])
+        if start.instance.seed:
+            seed_disk.write(self._store.seed(name), start.instance.seed)
         if start.user:
             self._store.uid_file(name).write_text(start.user + "\n")
         if start.params.use_chroot:

@@ -6,6 +6,7 @@ from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.cluster import OpClusterRedistConf
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.steps import images
 from ganeti.ops.steps.nodes import shared_files, ssh_keys
 
 
@@ -27,3 +28,4 @@ class ClusterRedistConf(Operation[OpClusterRedistConf, None]):
         for failure in failures:
             ctx.warn(failure)
         ssh_keys.bring_up_to_date(ctx)
+        images.settle(ctx)

@@ -25,6 +25,7 @@ from ganeti.ops.verification import (
     files,
     guests,
     hosts,
+    images,
     memory,
     mirrors,
     os_definitions,
@@ -88,6 +89,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             found[node.uuid] = value
         bounds.nodes(report, online, found)
         os_definitions.judge(report, config, online, found)
+        images.judge(report, ctx.config, online, found)
         bridges.judge(report, config, online, found)
         placement.exclusion_tags(report, config, nodes)
         self._log_in(config, report, online)
@@ -144,6 +146,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             **self._ssh_checks(config),
             os_definitions.CHECK: None,
             exports.CHECK: None,
+            images.CHECK: None,
             shared.CHECK: shared.names(self.ctx.paths),
         }
         return self.ctx.rpc.call_many(

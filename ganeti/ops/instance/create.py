@@ -32,8 +32,10 @@ from ganeti.ops.allocator.new_place import NewPlace
 from ganeti.ops.operation import Context, Finding, FindingOperation, Hooks, Operation
 from ganeti.ops.planning import (
     checks,
+    cloud_init_settings,
     communication_nic,
     disk_layout,
+    images,
     import_settings,
     nics,
     policy,
@@ -129,15 +131,18 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         uuids = tuple(disk.uuid for disk in disks)
         instance = base.replace(bare, nics=tuple(all_nics), disks=uuids)
         self._check_policy(instance, disks, template)
-        plan = CreationPlan(instance, disks, found.nodes, template, adopts)
+        image = images.choose_for(ctx.config, op, disks, adopts=adopts)
+        plan = CreationPlan(instance, disks, found.nodes, template, adopts, image)
         self.check_node(plan)
         return plan
 
     def _check_request(self) -> None:
         op = self.request
-        if not op.os_type and not op.no_install and op.mode is InstCreateMode.CREATE:
+        without_os = not op.os_type and not op.no_install and not op.image
+        if without_os and op.mode is InstCreateMode.CREATE:
             raise errors.make_invalid_error(
-                "no guest OS was given; name one with --os-type, or use --no-install"
+                "no guest OS was given; name one with --os-type or an image with --image, or use"
+                " --no-install"
             )
         tag_rules.check(op.tags)
         twice = sorted(set(op.osparams) & set(op.osparams_private or {}))
@@ -169,6 +174,8 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             osparams=self._choose_own(dict(op.osparams), ctx.config.osparams_for(os_name, {})),
             osparams_private=reveal_all(op.osparams_private),
             admin_state=AdminState.DOWN,
+            image=images.find_uuid(ctx.config, op),
+            cloud_init=cloud_init_settings.make(op, hypervisor),
             tags=tuple(sorted(set(op.tags))),
         )
 

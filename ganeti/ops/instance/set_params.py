@@ -19,7 +19,7 @@ from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
-from ganeti.ops.planning import checks, communication_nic, policy
+from ganeti.ops.planning import checks, cloud_init_settings, communication_nic, policy
 from ganeti.ops.steps.changes import disk_changes, nic_changes, settings_changes
 from ganeti.ops.steps.changes.settings_changes import Row
 from ganeti.ops.steps.relocation import primary_change
@@ -135,6 +135,8 @@ class InstanceSetParams(
             op.pnode,
             op.pnode_uuid,
             op.runtime_mem,
+            op.reseed,
+            cloud_init_settings.is_asked_for(op),
         )
         if not any(wants) and op.offline is None and op.instance_communication is None:
             raise errors.make_invalid_error(

@@ -16,6 +16,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeSetParams
 from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.planning import node_roles
+from ganeti.ops.steps import images
 from ganeti.ops.steps.nodes import candidates, secondary_ip, ssh_keys, switches
 from ganeti.ops.targets.node import NodeOperation
 from ganeti.rpc.calls import NodeCalls
@@ -171,6 +172,9 @@ class NodeSetParams(
             candidates.inform_demoted(ctx, [after])
         if before.candidates() != ctx.config.candidates() or self.node.offline != after.offline:
             ssh_keys.bring_up_to_date(ctx)
+        changed = promoted or self.node.master_candidate != after.master_candidate
+        if changed and ctx.config.images:
+            images.settle(ctx)
         return _differences(self.node, after)
 
     def _edit(self, draft: Draft) -> None:

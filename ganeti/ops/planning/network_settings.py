@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ganeti import errors
@@ -18,6 +18,8 @@ from ganeti.opcodes.network import OpNetworkAdd, OpNetworkSetParams
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MAX_NAME = 255
+#: What IPv4 needs.
+_SMALLEST_MTU = 576
 
 
 def check_name(config: Config, name: str) -> None:
@@ -60,6 +62,8 @@ def make_network(config: Config, op: OpNetworkAdd, uuid: NetworkUuid) -> Network
         network6=_network6(op.network6),
         gateway6=_text(op.gateway6),
         mac_prefix=None if op.mac_prefix is None else parameters.mac_prefix(op.mac_prefix),
+        dns=_check_servers(op.dns or ()) or None,
+        mtu=_check_mtu(op.mtu),
         reservations="0" * subnet.num_addresses,
         tags=tuple(sorted(set(op.tags))),
     )
@@ -89,12 +93,16 @@ def change_network(network: Network, op: OpNetworkSetParams) -> Network:
         given = getattr(op, key)
         if given is not None:
             values[key] = None if given == VALUE_NONE else str(given)
+    if op.dns is not None:
+        values["dns"] = _check_servers(op.dns) or None
+    if op.mtu is not None:
+        values["mtu"] = _check_mtu(op.mtu)
     if values.get("mac_prefix"):
         values["mac_prefix"] = parameters.mac_prefix(values["mac_prefix"])
     if "network6" in values:
         values["network6"] = _network6(values["network6"])
     result = base.replace(network, **values)
-    if values.keys() - {"mac_prefix"}:
+    if values.keys() - {"mac_prefix", "dns", "mtu"}:
         _check_gateways(result)
     free = _check_inside(network, op.remove_reserved_ips or ())
     held = set(_list_fixed_addresses(result)) & set(free)
@@ -125,7 +133,7 @@ def notes(network: Network, op: OpNetworkSetParams) -> Iterator[str]:
 
 def has_parameters(op: OpNetworkSetParams) -> bool:
     """Whether the opcode names any parameter."""
-    names = ("gateway", "network6", "gateway6", "mac_prefix")
+    names = ("gateway", "network6", "gateway6", "mac_prefix", "dns", "mtu")
     lists = ("add_reserved_ips", "remove_reserved_ips")
     return any(getattr(op, name) is not None for name in names) or any(
         getattr(op, name) for name in lists
@@ -137,6 +145,22 @@ def has_parameters(op: OpNetworkSetParams) -> bool:
 
 def _text(address: str | None) -> str | None:
     return None if address is None else str(address)
+
+
+def _check_mtu(given: int | None) -> int | None:
+    if given and given < _SMALLEST_MTU:
+        raise errors.make_invalid_error(f"the MTU must be {_SMALLEST_MTU} or more, not {given}")
+    return given or None
+
+
+def _check_servers(given: Sequence[str]) -> tuple[str, ...]:
+    """Name servers; the word ``none`` alone stands for no one. OpPrereqError."""
+    if list(given) == [VALUE_NONE]:
+        return ()
+    try:
+        return tuple(str(ipaddress.ip_address(address)) for address in given)
+    except ValueError as err:
+        raise errors.make_invalid_error(f"a name server is an address: {err}") from err
 
 
 def _network6(text: str | None) -> str | None:

@@ -31,7 +31,7 @@ from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import checks, disk_layout, nics, policy
+from ganeti.ops.planning import checks, cloud_init_settings, disk_layout, nics, policy
 from ganeti.ops.planning import tags as tag_rules
 
 #: Keys of a disk that wait in its parameters until it has a place.
@@ -56,6 +56,11 @@ def check_request(op: OpInstanceCreate) -> None:
         raise errors.make_invalid_error(
             "a disk that exists cannot be reserved; adopt it with gnt-instance add without"
             " --forthcoming"
+        )
+    if op.image or cloud_init_settings.is_asked_for(op):
+        raise errors.make_invalid_error(
+            "an image and data for cloud-init cannot be reserved; give them with gnt-instance add"
+            " --commit"
         )
     if op.osparams_secret:
         raise errors.make_invalid_error(

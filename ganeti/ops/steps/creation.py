@@ -16,6 +16,7 @@ from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.image import Image
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate, LockLevel
 from ganeti.model.node import Node
@@ -25,7 +26,7 @@ from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Hooks, PlannedOperation
-from ganeti.ops.steps import node_checks
+from ganeti.ops.steps import images, node_checks
 from ganeti.ops.steps.running import bridges, power
 from ganeti.ops.steps.storage import adoption, space, sync
 from ganeti.ops.steps.storage import disks as instance_disks
@@ -44,6 +45,8 @@ class CreationPlan:
     template: DiskTemplate
     #: whether the disks exist already
     adopts: bool
+    #: what is written to the first disk, in place of an OS
+    image: Image | None = None
 
 
 class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
@@ -180,7 +183,10 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         return outcome is not sync.Outcome.LEFT
 
     def fill(self, instance: Instance, disks: Sequence[Disk]) -> None:
-        """Put the content on new disks: here that of an OS definition, if there is one."""
+        """Put the content on new disks: here that of an image or an OS definition, if any."""
+        if self.plan.image is not None:
+            self._write_image(instance, disks, self.plan.image)
+            return
         if not instance.os or self.request.no_install:
             return
         self.ctx.log("* running the instance OS create scripts...")
@@ -198,6 +204,13 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         return annotate.instance(
             ctx.config, current, osparams=self.osparams(instance), disks=list(disks)
         )
+
+    def _write_image(self, instance: Instance, disks: Sequence[Disk], image: Image) -> None:
+        ctx = self.ctx
+        ctx.log(f"* writing image {image.name} to disk 0...")
+        ctx.undo.callback(instance_disks.shutdown, ctx, instance, disks)
+        instance_disks.assemble(ctx, instance, disks)
+        images.write(ctx, instance, disks[0], image)
 
     def _make_real(self, instance: Instance, *, syncing: bool) -> None:
         def edit(draft: Draft) -> None:

@@ -25,8 +25,10 @@ from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.operation import Finding, FindingOperation
 from ganeti.ops.planning import (
     checks,
+    cloud_init_settings,
     commit_request,
     disk_layout,
+    images,
     missing_attributes,
     reservation_draft,
 )
@@ -101,7 +103,7 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             for item in missing_attributes.attributes(config, instance, whole.disks)
             if not (item.name == missing_attributes.NODE and gives_node)
         ]
-        if not instance.os and not op.no_install:
+        if not instance.os and not op.no_install and not op.image:
             missing.append(missing_attributes.find_missing_without_os(instance))
         if missing:
             raise errors.make_invalid_error(
@@ -147,9 +149,16 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             forthcoming=None,
             creating=None,
             reservation=None,
+            image=images.find_uuid(ctx.config, op),
+            cloud_init=cloud_init_settings.make(op, hypervisor),
         )
+        if op.image and instance.os:
+            raise errors.make_invalid_error(
+                f"reservation '{name}' is for OS {instance.os}; it gets no image"
+            )
+        image = images.choose_for(ctx.config, op, whole.disks, adopts=False)
         template = place.template_of(ctx, instance, whole.disks)
-        plan = CreationPlan(made, list(whole.disks), self.found.nodes, template, adopts=False)
+        plan = CreationPlan(made, list(whole.disks), self.found.nodes, template, False, image)
         if reserved.interrupted:
             ctx.log(
                 f"Job {reserved.creating} began to make {name} and was interrupted:"

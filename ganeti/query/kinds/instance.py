@@ -166,6 +166,37 @@ def _pnode_group_uuid(ctx: Context) -> Column[Instance]:
     return column
 
 
+@KIND.field("image", "Image", TEXT, "Image that it was made from; the UUID of one that is gone")
+def _image(ctx: Context) -> Column[Instance]:
+    images = ctx.config.images
+
+    def column(instance: Instance) -> Cell:
+        if instance.image is None:
+            return UNAVAIL
+        return (0, images[instance.image].name if instance.image in images else instance.image)
+
+    return column
+
+
+@KIND.field("cloud_init.id", "CloudInitId", TEXT, "Identity that cloud-init tells the guest")
+def _cloud_init_id(ctx: Context) -> Column[Instance]:
+    def column(instance: Instance) -> Cell:
+        data = instance.cloud_init
+        return UNAVAIL if data is None else (0, data.make_instance_id(instance.uuid))
+
+    return column
+
+
+@KIND.field("cloud_init.keys", "CloudInitKeys", OTHER, "SSH keys that cloud-init tells the guest")
+def _cloud_init_keys(ctx: Context) -> Column[Instance]:
+    return lambda instance: (0, list(instance.cloud_init.ssh_keys) if instance.cloud_init else [])
+
+
+@KIND.field("cloud_init.private", "CloudInitPrivate", OTHER, "What else cloud-init tells, by name")
+def _cloud_init_private(ctx: Context) -> Column[Instance]:
+    return lambda instance: (0, sorted(instance.cloud_init.private) if instance.cloud_init else [])
+
+
 @KIND.field("snodes", "Secondary_Nodes", OTHER, "Names of the secondary nodes")
 def _snodes(ctx: Context) -> Column[Instance]:
     names, secondaries = ctx.tables.node_names, ctx.tables.secondary_nodes

@@ -58,6 +58,16 @@ def _mac_prefix(network: Network) -> str | None:
     return network.mac_prefix
 
 
+@KIND.value("dns", "DNS", OTHER, "Name servers that guests with cloud-init are told")
+def _dns(network: Network) -> list[str]:
+    return list(network.dns or ())
+
+
+@KIND.value("mtu", "MTU", OTHER, "MTU that guests with cloud-init are told")
+def _mtu(network: Network) -> int | None:
+    return network.mtu
+
+
 # address pool --------------------------------------------------------------------------------
 
 

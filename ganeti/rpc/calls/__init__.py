@@ -4,7 +4,7 @@ The signature is the wire format: a JSON list of the arguments in order, and the
 Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family here has a file of
 the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
 Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
-``disk_*``, ``crypto_*``, ``node_ssh_*``, ``copy_status``,
+``disk_*``, ``crypto_*``, ``image_*``, ``node_ssh_*``, ``copy_status``,
 ``guests_ended``, ``host_stops``, ``job_log`` and ``version_*``; sizes are MiB, times seconds.
 """
 
@@ -22,6 +22,7 @@ from ganeti.rpc.calls.guest_ends import GuestEndCalls
 from ganeti.rpc.calls.guest_os import GuestOsCalls
 from ganeti.rpc.calls.hooks import HookCalls
 from ganeti.rpc.calls.hotplug import HotplugCalls
+from ganeti.rpc.calls.images import ImageCalls
 from ganeti.rpc.calls.impexp import ImpexpCalls
 from ganeti.rpc.calls.instances import InstanceCalls
 from ganeti.rpc.calls.job_logs import JobLogCalls
@@ -57,6 +58,7 @@ class NodeCalls(
     DiskContentCalls,
     CopyCalls,
     TransferCalls,
+    ImageCalls,
     DiskStateCalls,
     MirrorCalls,
     InstanceCalls,

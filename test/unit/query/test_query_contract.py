@@ -30,15 +30,20 @@ LISTS = {
 #: fields of our own, about what Ganeti does not have
 OWN = {
     "instance": [
+        "cloud_init.id",
+        "cloud_init.keys",
+        "cloud_init.private",
         "expires",
         "hv/accelerator",
         "hv/firmware",
         "hv/guest_type",
         "hv/max_vcpus",
+        "image",
         "owner",
         "reserved_for",
     ],
     "job": ["user"],
+    "network": ["dns", "mtu"],
     "node": [
         "maintenance",
         "reserved.count",
@@ -56,7 +61,7 @@ def all_fields() -> list[tuple[str, str]]:
 
 
 def test_the_same_kinds() -> None:
-    assert set(KINDS.names()) - {"disk"} == set(CONTRACT)
+    assert set(KINDS.names()) - {"disk", "image"} == set(CONTRACT)
 
 
 @pytest.mark.parametrize("what", sorted(CONTRACT))

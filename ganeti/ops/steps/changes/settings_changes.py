@@ -24,7 +24,7 @@ from ganeti.model.params import (
 from ganeti.opcodes.hidden import REDACTED, reveal_all
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import checks
+from ganeti.ops.planning import checks, cloud_init_settings
 from ganeti.ops.steps import node_checks
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import InstanceInfo
@@ -70,6 +70,7 @@ def check(
     _hypervisor(ctx, op, instance, online, result)
     _backend(ctx, op, instance, nodes[0], runs, result)
     _memory(ctx, op, instance, nodes[0], runs, result)
+    _cloud_init(op, instance, result)
     return result
 
 
@@ -93,6 +94,19 @@ def _state(
     state = AdminState.OFFLINE if op.offline else AdminState.DOWN
     result.values.update(admin_state=state, admin_state_source=AdminStateSource.ADMIN)
     result.rows.append(("admin_state", str(state)))
+
+
+def _cloud_init(op: OpInstanceSetParams, instance: Instance, result: Settings) -> None:
+    """What the guest is told at its next start."""
+    if not op.reseed and not cloud_init_settings.is_asked_for(op):
+        return
+    if op.reseed and instance.cloud_init is None and not cloud_init_settings.is_asked_for(op):
+        raise errors.make_state_error(
+            f"instance {instance.name} has no data for cloud-init; give some, as with --user-data"
+        )
+    changed = cloud_init_settings.change(op, instance.cloud_init, instance.real_hypervisor)
+    result.values["cloud_init"] = changed
+    result.rows.append(("cloud_init", changed.make_instance_id(instance.uuid)))
 
 
 def _os(

@@ -18,6 +18,7 @@ from ganeti.model import base
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
+from ganeti.ops.steps import images
 from ganeti.ops.steps.nodes import shared_files
 from ganeti.rpc.calls import NodeCalls
 
@@ -101,6 +102,8 @@ def fill_up(ctx: Context, *, among: Collection[str] | None = None) -> list[Node]
             continue
         ctx.log(f"Node {node.name} is a master candidate now")
         promoted.append(node)
+    if promoted and ctx.config.images:
+        images.settle(ctx)
     return promoted
 
 

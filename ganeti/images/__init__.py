@@ -1,0 +1,1 @@
+"""Files of disk images: what they are, what they may be, and how they become ours."""

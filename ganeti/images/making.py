@@ -1,0 +1,223 @@
+"""From a file of any supported format to the one form in which images are kept.
+
+That form is qcow2 without a backing file, compressed (zstd), written by this program. So nodes only
+ever read files of our making, and those of others are read once, confined.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from ganeti import errors
+from ganeti.base import jsonio, sparse
+from ganeti.images import confine, headers
+
+MIB = 1024 * 1024
+#: Largest disk, in bytes; what says that it is larger is not believed.
+LARGEST = 64 << 40
+#: Bytes of the file system that stay free.
+RESERVE = 256 * MIB
+_SECTOR = 512
+_SECONDS = 6 * 3600.0
+#: Exit code of ``qemu-img check`` for clusters that nothing refers to, which harm nobody.
+_LEAKS = 3
+#: Members of an archive that are looked at.
+_MEMBERS = 100
+Tell = Callable[[int, int], None]
+
+
+class Made(NamedTuple):
+    """What was found out on the way; sizes in bytes but ``disk_size``, which is MiB."""
+
+    format: str
+    disk_size: int
+    file_size: int
+    sha256: str
+
+
+def node_spec(format: str, path: str) -> str:
+    """A file as QEMU's programs shall open it: of this format, and no other file with it."""
+    node: dict[str, object] = {
+        "driver": format,
+        "read-only": True,
+        "file": {"driver": "file", "filename": path},
+    }
+    if format != "raw":
+        node["backing"] = None
+    return f"json:{jsonio.dumps(node)}"
+
+
+def make(directory: Path, source: int, wanted: str | None, tell: Tell) -> tuple[Path, Made]:
+    """Make an image of an open file; returns a file in ``directory``, durable, and the facts.
+
+    ``directory`` belongs to this call alone, and root alone may enter it. Blocks for as long as it
+    takes to read and to write all of it; ``tell`` gets bytes done and bytes in all, and may raise.
+
+    Raises:
+        OpPrereqError: the file is refused; the text says why.
+        OSError: the file system is full or broken.
+    """
+    given = wanted
+    fd, layers = os.dup(source), 0
+    try:
+        while True:
+            head = os.pread(fd, headers.HEAD, 0)
+            compression, archive = headers.find_compression(head), headers.is_archive(head)
+            if not compression and not archive:
+                break
+            layers += 1
+            if layers > 2:
+                raise headers.make_refusal("it is packed more than twice")
+            target = _create(directory / f"unpacked{layers}")
+            try:
+                if compression:
+                    _decompress(compression, fd, target, tell)
+                else:
+                    if wanted not in (None, "ova"):
+                        raise errors.make_invalid_error(f"the image is an OVA, not {wanted}")
+                    given, wanted = "ova", "vmdk"
+                    _extract_disk(fd, target, tell)
+            except BaseException:
+                os.close(target)
+                raise
+            os.close(fd)
+            fd = target
+        if wanted == "ova":
+            raise errors.make_invalid_error("the image is not an OVA, which is a tar archive")
+        found = headers.find_format(head, lambda at, size: os.pread(fd, size, at), wanted)
+        path, made = _convert(directory, fd, found, tell)
+        return path, made._replace(format=given or found.format)
+    finally:
+        os.close(fd)
+
+
+def hash_file(fd: int, tell: Tell = lambda _done, _size: None) -> str:
+    """SHA-256 of an open file; OSError."""
+    digest, done, size = hashlib.sha256(), 0, os.fstat(fd).st_size
+    while data := os.pread(fd, 4 * MIB, done):
+        digest.update(data)
+        done += len(data)
+        tell(done, size)
+    return digest.hexdigest()
+
+
+def find_free(directory: Path) -> int:
+    """Bytes that may still be written in the file system of a directory."""
+    found = os.statvfs(directory)
+    return max(0, found.f_bavail * found.f_frsize - RESERVE)
+
+
+def _create(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def _limits(directory: Path, most: int | None = None) -> confine.Limits:
+    free = find_free(directory)
+    return confine.Limits(int(_SECONDS), _SECONDS, free if most is None else min(free, most))
+
+
+def _decompress(compression: tuple[str, tuple[str, ...]], fd: int, target: int, tell: Tell) -> None:
+    name, argv = compression
+    size = os.fstat(fd).st_size
+    os.lseek(fd, 0, os.SEEK_SET)
+    room = os.fstatvfs(target)
+    free = max(0, room.f_bavail * room.f_frsize - RESERVE)
+    try:
+        confine.run(
+            argv,
+            confine.Limits(int(_SECONDS), _SECONDS, free),
+            stdin=fd,
+            stdout=target,
+            on_progress=lambda _percent: tell(os.lseek(fd, 0, os.SEEK_CUR), size),
+        )
+    except errors.OpPrereqError as err:
+        raise headers.make_refusal(f"it cannot be unpacked ({name}): {errors.text(err)}") from err
+
+
+def _extract_disk(fd: int, target: int, tell: Tell) -> None:
+    """Copy the only disk of an OVA."""
+    with os.fdopen(os.dup(fd), "rb") as stream:
+        stream.seek(0)
+        try:
+            disks, described = [], False
+            with tarfile.open(fileobj=stream, mode="r:") as archive:
+                for number, member in enumerate(archive):
+                    described = described or member.name.endswith(".ovf")
+                    if number >= _MEMBERS:
+                        raise headers.make_refusal(f"the archive has more than {_MEMBERS} members")
+                    if member.name.endswith((".vmdk", ".vmdk.gz")):
+                        disks.append(member)
+        except (tarfile.TarError, OSError, ValueError, EOFError) as err:
+            raise headers.make_refusal(f"the archive cannot be read: {err}") from err
+        if not described:
+            raise headers.make_refusal("it is a tar archive, but not an OVA: it has no file .ovf")
+        if len(disks) != 1:
+            raise headers.make_refusal(
+                f"the OVA has {len(disks)} disks, an image is one; unpack it with tar and add"
+                " the file that you need"
+            )
+        disk = disks[0]
+        if not disk.isreg() or disk.issparse() or disk.size <= 0:
+            raise headers.make_refusal("the disk in the OVA is not a regular file")
+        position = 0
+        while position < disk.size:
+            data = os.pread(fd, min(MIB, disk.size - position), disk.offset_data + position)
+            if not data:
+                raise headers.make_refusal("the archive is cut off")
+            sparse.write(target, position, data)
+            position += len(data)
+            tell(position, disk.size)
+
+
+def _convert(directory: Path, fd: int, found: headers.Found, tell: Tell) -> tuple[Path, Made]:
+    size = os.fstat(fd).st_size
+    disk_bytes = size if found.disk_bytes is None else found.disk_bytes
+    if found.format == "raw" and size % _SECTOR:
+        raise headers.make_refusal(f"it is cut off: {size} bytes are not a number of whole sectors")
+    if not 0 < disk_bytes <= LARGEST:
+        raise headers.make_refusal(f"its header says that the disk has {disk_bytes} bytes")
+    # Who confines knows the file by this descriptor only: nobody else can enter the directory.
+    os.fchmod(fd, 0o444)
+    source = node_spec(found.format, f"/proc/self/fd/{fd}")
+    limits = _limits(directory)
+    if found.format != "raw":
+        _check(source, fd, limits)
+    path = directory / "image.qcow2"
+    target = _create(path)
+    try:
+        if os.geteuid() == 0:
+            os.fchown(target, confine.UID, confine.GID)
+        confine.run(
+            ["qemu-img", "convert", "-p", "-c", "-m", "8", "-O", "qcow2",
+             "-o", "compression_type=zstd", source, f"/proc/self/fd/{target}"],
+            limits,
+            fds=(fd, target),
+            on_progress=lambda percent: tell(int(disk_bytes * percent / 100), disk_bytes),
+        )  # fmt: skip
+        if os.geteuid() == 0:
+            os.fchown(target, 0, 0)
+        os.fchmod(target, 0o600)
+        # What a confined program has written is not believed either.
+        head = os.pread(target, headers.HEAD, 0)
+        ours = headers.find_format(head, lambda at, size: os.pread(target, size, at), "qcow2")
+        if ours.disk_bytes is None or not disk_bytes <= ours.disk_bytes <= disk_bytes + MIB:
+            raise errors.GenericError("what was written is not what was read")
+        os.fsync(target)
+        return path, Made(
+            found.format,
+            -(-ours.disk_bytes // MIB),
+            os.fstat(target).st_size,
+            hash_file(target),
+        )
+    finally:
+        os.close(target)
+
+
+def _check(source: str, fd: int, limits: confine.Limits) -> None:
+    """Refuse a file with parts that are missing; reading them would give zeros."""
+    confine.run(["qemu-img", "check", source], limits, fds=(fd,), allowed=(_LEAKS,))

@@ -1,0 +1,156 @@
+"""The file that becomes an image: from a directory of uploads or from a URL, read once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import sparse
+
+#: Seconds without a byte after which a server is given up, and how often it is asked to go on.
+_STALLED = 60.0
+_ATTEMPTS = 5
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,200}")
+#: What gnt-image add puts in front of the name of a file.
+_TOKEN = re.compile(r"^[0-9a-f]{8}-")
+Tell = Callable[[int, int], None]
+
+
+def is_url(source: str) -> bool:
+    return "://" in source
+
+
+def describe(source: str) -> str:
+    """What people call a source: a URL, or the name that an upload had before it was one."""
+    return source if is_url(source) else _TOKEN.sub("", source)
+
+
+def check(source: str) -> None:
+    """Refuse what is neither a URL of http or https nor the name of an upload; OpPrereqError."""
+    if not is_url(source):
+        if not _NAME.fullmatch(source):
+            raise errors.make_invalid_error(
+                f"'{source[:80]}' is neither a URL nor the name of a file in the directory of"
+                " uploads; gnt-image add copies a file there by itself"
+            )
+        return
+    parts = urllib.parse.urlsplit(source)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise errors.make_invalid_error(f"'{source[:80]}' is not a URL that begins with https://")
+    if parts.username or parts.password:
+        raise errors.make_invalid_error(
+            "a URL with a password would be seen in the job; download the file and add that"
+        )
+
+
+def copy_upload(path: Path, target: int, tell: Tell) -> str:
+    """Copy an uploaded file to a descriptor and remove it; returns its SHA-256.
+
+    Raises:
+        OpPrereqError: there is none, or it is not a regular file.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as err:
+        raise errors.make_invalid_error(
+            f"the upload {path.name} cannot be read on the master: {err.strerror}; add it again"
+        ) from err
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise errors.make_invalid_error(f"the upload {path.name} is not a regular file")
+        # The copy that is read belongs to the job from here on, whatever becomes of it.
+        path.unlink(missing_ok=True)
+        digest, position = hashlib.sha256(), 0
+        for piece in sparse.pieces(fd, found.st_size):
+            if piece.data is None:
+                _hash_zeros(digest, piece.size)
+            else:
+                digest.update(piece.data)
+                sparse.write(target, position, piece.data)
+            position += piece.size
+            tell(position, found.st_size)
+        os.ftruncate(target, found.st_size)
+        return digest.hexdigest()
+    finally:
+        os.close(fd)
+
+
+def _hash_zeros(digest: Any, size: int) -> None:
+    zeros = bytes(min(size, 1 << 20))
+    while size:
+        digest.update(zeros[:size])
+        size -= min(size, len(zeros))
+
+
+def download(url: str, target: int, tell: Tell, *, most: int) -> str:
+    """Write what a URL gives to a descriptor, and return its SHA-256.
+
+    A connection that breaks is made again, and goes on where it was if the server can do that.
+
+    Raises:
+        OpPrereqError: the server refuses, gives more than ``most`` bytes, or ends too early.
+    """
+    digest, done, size, tag = hashlib.sha256(), 0, 0, ""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            with _open(url, done, tag) as answer:
+                if done and answer.status != 206:
+                    raise errors.make_invalid_error(
+                        f"{url}: the connection broke after {done} bytes, and the server cannot go"
+                        " on there; try again"
+                    )
+                size = size or int(answer.headers.get("Content-Length") or 0)
+                tag = tag or answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+                while data := answer.read(1 << 20):
+                    if done + len(data) > most:
+                        raise errors.make_invalid_error(f"{url} is larger than {most >> 20} MiB")
+                    sparse.write(target, done, data)
+                    digest.update(data)
+                    done += len(data)
+                    tell(done, size)
+            if not size or done == size:
+                return digest.hexdigest()
+            reason = f"it ended after {done} of {size} bytes"
+        except urllib.error.HTTPError as err:
+            raise errors.make_invalid_error(
+                f"{url}: the server answers {err.code} {err.reason}"
+            ) from err
+        except (OSError, HTTPException) as err:
+            reason = str(getattr(err, "reason", None) or err) or type(err).__name__
+        if attempt == _ATTEMPTS or not done:
+            raise errors.make_invalid_error(f"{url} cannot be downloaded: {reason}")
+    raise errors.ProgrammerError("a download ended without a result")
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects to URLs of the same kinds only, and never from https to http."""
+
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Any:
+        if urllib.parse.urlsplit(newurl).scheme not in ("https", req.type):
+            raise errors.make_invalid_error(
+                f"{req.full_url} leads to {newurl[:120]}, which is not https"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _open(url: str, start: int, tag: str) -> Any:
+    request = urllib.request.Request(url, headers={"User-Agent": "ganeti"})
+    if start:
+        request.add_header("Range", f"bytes={start}-")
+        if tag:
+            request.add_header("If-Range", tag)
+    opener = urllib.request.build_opener(_SafeRedirects())
+    return opener.open(request, timeout=_STALLED)

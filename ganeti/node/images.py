@@ -1,0 +1,292 @@
+"""Node calls about images: made on the master, copied to candidates, written to disks.
+
+A node without a copy fetches the image in pieces from a node that keeps one, over the TLS of node
+calls, and goes on where an earlier attempt ended. A file gets its name when its SHA-256 is right.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ganeti import errors
+from ganeti.base import files
+from ganeti.images import making, shelf, source, writing
+from ganeti.net.tls.contexts import Identity
+from ganeti.node.context import NamedLocks, NodeContext
+from ganeti.node.copying import Copies, Progress
+from ganeti.node.disks import Disks
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.calls.images import ImageCalls
+from ganeti.rpc.client import NodeRpc
+from ganeti.rpc.objects import ImageFacts, NodeDisk, NodeImage
+
+log = logging.getLogger(__name__)
+
+#: Bytes of one piece.
+PIECE = 4 * 1024 * 1024
+#: Bytes that the cache of a node may have.
+CACHE_LIMIT = 20 * 1024**3
+#: Seconds that one user of an image waits for another one that fetches it.
+_WAIT = 3600.0
+#: How often a node that does not answer is asked again, and the pause in seconds.
+_ATTEMPTS, _PAUSE = 5, 2.0
+#: Seconds after which an upload that no job took is removed.
+_OLD_UPLOAD = 7 * 86400.0
+
+
+class Images(ImageCalls):
+    """The images on this node."""
+
+    def __init__(self, context: NodeContext, disks: Disks, copies: Copies) -> None:
+        self._context = context
+        self._disks = disks
+        self._copies = copies
+        self._kept = shelf.Shelf(context.paths.images)
+        self._cache = shelf.Shelf(context.paths.image_cache)
+        self._locks = NamedLocks(context.clock)
+        self._facts: dict[str, ImageFacts] = {}
+        self._kept.sweep()
+
+    # making
+
+    def image_make(self, uuid: str, source: str, sha256: str | None, format: str | None) -> str:
+        """Begin to make an image of an upload or a URL; OpPrereqError when it is refused."""
+        shelf.check_uuid(uuid)
+        return self._copies.begin(
+            lambda progress: self._make(uuid, source, sha256, format, progress)
+        )
+
+    def _make(
+        self,
+        uuid: str,
+        given: str,
+        sha256: str | None,
+        format: str | None,
+        progress: Progress,
+    ) -> None:
+        source.check(given)
+        tell = _make_teller(progress)
+        with self._hold(uuid), _file_errors(), self._kept.work(uuid) as directory:
+            self._remove_old_uploads()
+            path = directory / "source"
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                if source.is_url(given):
+                    most = making.find_free(directory)
+                    found = source.download(given, fd, tell, most=most)
+                else:
+                    upload = self._context.paths.image_uploads / given
+                    found = source.copy_upload(upload, fd, tell)
+                if sha256 is not None and sha256.lower() != found:
+                    raise errors.make_invalid_error(
+                        f"the SHA-256 of {given} is {found}, not {sha256.lower()}"
+                    )
+                image, made = making.make(directory, fd, format, tell)
+            finally:
+                os.close(fd)
+            self._facts[uuid] = ImageFacts(
+                source_format=made.format,
+                source_sha256=found,
+                disk_size=made.disk_size,
+                file_size=made.file_size,
+                sha256=made.sha256,
+            )
+            self._kept.publish(uuid, image)
+        log.info("made image %s of %s (%s)", uuid, given, made.format)
+
+    def _remove_old_uploads(self) -> None:
+        """Jobs take their uploads at once; what nobody took for days was given up."""
+        with contextlib.suppress(FileNotFoundError):
+            for entry in os.scandir(self._context.paths.image_uploads):
+                age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                if age > _OLD_UPLOAD:
+                    files.remove(Path(entry.path))
+                    log.info("removed the upload %s, which no job has taken", entry.name)
+
+    def image_facts(self, uuid: str) -> ImageFacts:
+        """What was found out while an image was made here, once."""
+        found = self._facts.pop(uuid, None)
+        if found is None:
+            raise errors.GenericError("the node daemon was restarted while it made the image")
+        return found
+
+    # keeping
+
+    def image_keep(self, image: NodeImage) -> str:
+        """Begin to copy an image to the images that are kept here."""
+        return self._copies.begin(lambda progress: self._keep(image, progress))
+
+    def _keep(self, image: NodeImage, progress: Progress) -> None:
+        with self._hold(image.uuid), _file_errors():
+            cached = self._cache.path(image.uuid)
+            if self._cache.has(image.uuid, image.size) and not cached.is_symlink():
+                self._kept.prepare()
+                with contextlib.suppress(OSError):  # another file system: it is fetched then
+                    os.replace(cached, self._kept.path(image.uuid))
+            self._fetch(image, self._kept, progress)
+
+    def image_list(self) -> dict[str, int]:
+        """UUIDs and bytes of the images that are kept here."""
+        return self._kept.sizes()
+
+    def image_remove(self, uuids: list[str]) -> None:
+        """Remove images and what is cached of them; waits for those who use one."""
+        for uuid in uuids:
+            with self._hold(uuid), _file_errors():
+                self._kept.remove(uuid)
+                self._cache.remove(uuid)
+
+    def image_read(self, uuid: str, offset: int, length: int) -> str:
+        """A part of an image that is kept here; ParameterError, GenericError."""
+        if offset < 0 or not 0 < length <= PIECE:
+            raise errors.ParameterError(f"cannot read {length} bytes at {offset} of an image")
+        path = self._kept.path(uuid)
+        try:
+            with path.open("rb") as stream:
+                data = os.pread(stream.fileno(), length, offset)
+        except OSError as err:
+            raise errors.GenericError(f"image {uuid} cannot be read: {err.strerror}") from err
+        return base64.b64encode(data).decode("ascii")
+
+    # use
+
+    def image_write(self, image: NodeImage, disk: NodeDisk) -> str:
+        """Begin to write an image to the start of an active disk; BlockDeviceError."""
+        found = self._disks.find_existing(disk)
+        target = found.uri() or found.path
+        return self._copies.begin(lambda progress: self._write(image, target, progress))
+
+    def _write(self, image: NodeImage, target: str, progress: Progress) -> None:
+        with self._hold(image.uuid), _file_errors():
+            path = self._find_here(image, progress)
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            writing.write(fd, target, image.disk_size, _make_teller(progress))
+        finally:
+            os.close(fd)
+
+    def _find_here(self, image: NodeImage, progress: Progress) -> Path:
+        """The file of an image, which is fetched into the cache when it is not here."""
+        if self._kept.has(image.uuid, image.size):
+            return self._kept.path(image.uuid)
+        if not self._cache.has(image.uuid, image.size):
+            self._cache.prepare()
+            self._cache.make_room(image.uuid, image.size, CACHE_LIMIT)
+            self._fetch(image, self._cache, progress)
+        os.utime(self._cache.path(image.uuid))
+        return self._cache.path(image.uuid)
+
+    # fetching
+
+    def _fetch(self, image: NodeImage, place: shelf.Shelf, progress: Progress) -> None:
+        """See that a place has the file of an image."""
+        if place.has(image.uuid, image.size):
+            return
+        place.prepare()
+        part = place.part(image.uuid)
+        done = part.stat().st_size if part.exists() else 0
+        if making.find_free(place.directory) < image.size - done:
+            free = making.find_free(place.directory) >> 20
+            raise errors.GenericError(
+                f"image {image.name} does not fit into {place.directory}: it takes"
+                f" {image.size >> 20} MiB, {free} MiB may be used"
+            )
+        tell = _make_teller(progress)
+        fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._receive(image, fd, tell)
+            if making.hash_file(fd) != image.sha256:
+                part.unlink()
+                raise errors.GenericError(
+                    f"image {image.name} arrived damaged: its checksum is wrong; nothing was"
+                    " changed, try again"
+                )
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        place.publish(image.uuid, part)
+        log.info("fetched image %s (%d bytes)", image.uuid, image.size)
+
+    def _receive(self, image: NodeImage, fd: int, tell: Callable[[int, int], None]) -> None:
+        paths = self._context.paths
+        rpc = NodeRpc(Identity(paths.client_cert, paths.ca_cert).client_context())
+        problems: list[str] = []
+        try:
+            for name, address in image.sources:
+                if name == self._context.name:
+                    continue
+                for _attempt in range(_ATTEMPTS):
+                    before = os.fstat(fd).st_size
+                    try:
+                        self._receive_from(rpc, image, fd, (name, address), tell)
+                        return
+                    except errors.RpcError as err:
+                        problems.append(errors.text(err))
+                        # What came so far stays; one that gives nothing at all is left.
+                        if os.fstat(fd).st_size == before or self._context.stopping.wait(_PAUSE):
+                            break
+                    except errors.GenericError as err:
+                        problems.append(errors.text(err))
+                        break
+        finally:
+            rpc.stop()
+        raise errors.GenericError(
+            f"image {image.name} cannot be fetched: {'; '.join(problems) or 'no node has it'}"
+        )
+
+    @staticmethod
+    def _receive_from(
+        rpc: NodeRpc,
+        image: NodeImage,
+        fd: int,
+        node: tuple[str, str],
+        tell: Callable[[int, int], None],
+    ) -> None:
+        name, address = node
+        done = os.fstat(fd).st_size
+        if done > image.size:
+            os.ftruncate(fd, 0)
+            done = 0
+        while done < image.size:
+            text = rpc.call_address(
+                address, name, NodeCalls.image_read, image.uuid, done, min(PIECE, image.size - done)
+            )
+            try:
+                data = base64.b64decode(text, validate=True)
+            except binascii.Error as err:
+                raise errors.GenericError(f"node {name} sent something else: {err}") from err
+            if not data:
+                raise errors.GenericError(f"the copy of image {image.name} on {name} is cut off")
+            os.pwrite(fd, data, done)
+            done += len(data)
+            tell(done, image.size)
+
+    @contextlib.contextmanager
+    def _hold(self, uuid: str) -> Iterator[None]:
+        with self._locks.hold(shelf.check_uuid(uuid), "use of the image", _WAIT):
+            yield
+
+
+def _make_teller(progress: Progress) -> Callable[[int, int], None]:
+    """Notes how far it is; raises when nobody asks any more."""
+
+    def note(done: int, size: int) -> None:
+        progress.size, progress.done = size, done
+        progress.add(0)
+
+    return note
+
+
+@contextlib.contextmanager
+def _file_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as err:
+        raise files.failure(err) from err

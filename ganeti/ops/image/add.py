@@ -1,0 +1,79 @@
+"""Add an image."""
+
+from __future__ import annotations
+
+import uuid
+
+import msgspec
+
+from ganeti.config.changes import Draft
+from ganeti.images import source
+from ganeti.model import base
+from ganeti.model.image import Image
+from ganeti.model.names import ImageUuid
+from ganeti.opcodes.image import OpImageAdd
+from ganeti.ops.operation import Hooks, PlannedOperation
+from ganeti.ops.planning import images as image_rules
+from ganeti.ops.steps import images
+from ganeti.ops.steps.storage import copy_progress
+from ganeti.rpc.calls import NodeCalls
+
+
+class ImageAdd(PlannedOperation[OpImageAdd, Image, str]):
+    """Returns the uuid. The image is recorded first, so nothing is left that is not on record."""
+
+    @classmethod
+    def check_submission(cls, op: OpImageAdd) -> None:
+        image_rules.check_name(op.image_name)
+        source.check(op.source)
+        image_rules.check_sha256(op.sha256)
+
+    def decide(self) -> Image:
+        op, ctx = self.op, self.ctx
+        image_rules.check_new_name(ctx.config, op.image_name)
+        ctx.reserve("image name", op.image_name)
+        return Image(
+            uuid=ImageUuid(str(uuid.uuid4())),
+            name=op.image_name,
+            description=op.description or None,
+            source=source.describe(op.source),
+            creating=ctx.job.job_id,
+        )
+
+    def hooks(self) -> Hooks:
+        return image_rules.hooks(self.ctx.config, "image-add", self.plan)
+
+    def run(self) -> str:
+        ctx, op, image = self.ctx, self.op, self.plan
+        config = ctx.config
+
+        def edit(draft: Draft) -> None:
+            image_rules.check_new_name(draft.config, image.name)
+            draft.put(image)
+
+        def undo(draft: Draft) -> None:
+            if image.uuid in draft.config.images:
+                draft.delete(image)
+
+        ctx.store.change("image-promise", ctx.author, edit)
+        ctx.undo.callback(ctx.store.change, "image-add-undone", ctx.author, undo)
+        ctx.undo.callback(images.forget, ctx, [image.uuid], config.candidates())
+        master = config.master
+        copy = ctx.rpc.call_one(
+            master, NodeCalls.image_make, image.uuid, op.source, op.sha256, op.format
+        )
+        copy_progress.follow(ctx, master, copy, image.name)
+        facts = ctx.rpc.call_one(master, NodeCalls.image_facts, image.uuid)
+        values = {
+            **msgspec.structs.asdict(facts),
+            "nodes": (master.uuid,),
+        }
+        others = [node for node in config.candidates() if node.uuid != master.uuid]
+        nodes = [master.uuid, *images.spread(ctx, base.replace(image, **values), others)]
+        values.update(nodes=tuple(sorted(nodes)), creating=None)
+
+        def finish(draft: Draft) -> None:
+            draft.update(image, **values)
+
+        ctx.store.change("image-add", ctx.author, finish)
+        return image.uuid

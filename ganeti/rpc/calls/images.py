@@ -1,0 +1,51 @@
+"""Node calls about images: made on the master, copied to candidates, written to disks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from ganeti.rpc.objects import ImageFacts, NodeDisk, NodeImage
+from ganeti.rpc.timing import FAST, URGENT, call
+
+
+class ImageCalls(ABC):
+    """Answered by :class:`ganeti.node.images.Images`.
+
+    What takes long returns the name of a copy for
+    :meth:`ganeti.rpc.calls.copying.CopyCalls.copy_status`.
+    """
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def image_make(self, uuid: str, source: str, sha256: str | None, format: str | None) -> str:
+        """Begin to make an image of an upload or a URL and to keep it here; name of the copy."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def image_facts(self, uuid: str) -> ImageFacts:
+        """What was found out while an image was made here."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def image_keep(self, image: NodeImage) -> str:
+        """Begin to copy an image of another node to the images that are kept here."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def image_list(self) -> dict[str, int]:
+        """UUIDs of the images that are kept here, with the bytes of their files."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def image_remove(self, uuids: list[str]) -> None:
+        """Remove images, and what is cached of them; no error for those that are gone."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def image_write(self, image: NodeImage, disk: NodeDisk) -> str:
+        """Begin to write an image to the start of an active disk, from the cache if it is there."""
+
+    @abstractmethod
+    @call(timeout=FAST, by_any_node=True)
+    def image_read(self, uuid: str, offset: int, length: int) -> str:
+        """A part of the file of an image that is kept here, in base64; shorter at the end."""
