@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-upgrade check-contract check-pythons
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-images check-upgrade check-contract check-pythons
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -84,6 +84,9 @@ check-placement: $(VENV)/dev.stamp ## balancing, maintenance and capacity with t
 
 check-upgrade: $(VENV)/dev.stamp ## two versions side by side: up, down, kills at each step (five minutes)
 	@UPGRADE=1 $(BIN)/python -m pytest --timeout 900 test/upgrade
+
+check-images: $(VENV)/dev.stamp ## an image of Debian packages, an instance of it, and a login (ten minutes)
+	@IMAGES=1 $(BIN)/python -m pytest -s --timeout 3600 test/images
 
 check-htools: $(VENV)/dev.stamp ## compare hbal, hspace, hcheck and hroller with Debian's (package ganeti-htools)
 	@$(BIN)/python test/perf/compare_htools.py $(CASES)

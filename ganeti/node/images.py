@@ -86,7 +86,7 @@ class Images(ImageCalls):
                     found = source.copy_upload(upload, fd, tell)
                 if sha256 is not None and sha256.lower() != found:
                     raise errors.make_invalid_error(
-                        f"the SHA-256 of {given} is {found}, not {sha256.lower()}"
+                        f"the SHA-256 of {source.describe(given)} is {found}, not {sha256.lower()}"
                     )
                 image, made = making.make(directory, fd, format, tell)
             finally:

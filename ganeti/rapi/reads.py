@@ -141,9 +141,9 @@ GROUPS = Collection(
 NETWORKS = Collection(
     "/2/networks", "network", "QueryNetworks", "name",
     (
-        "name", "network", "gateway", "network6", "gateway6", "mac_prefix", "dns", "mtu",
-        "free_count", "reserved_count", "map", "group_list", "inst_list",
-        "external_reservations", "ctime", "mtime", "uuid", "serial_no", "tags",
+        "name", "network", "gateway", "network6", "gateway6", "mac_prefix", "free_count",
+        "reserved_count", "map", "group_list", "inst_list", "external_reservations", "ctime",
+        "mtime", "uuid", "serial_no", "tags",
     ),
     variable="network_name",
 )  # fmt: skip

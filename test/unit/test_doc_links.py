@@ -27,7 +27,7 @@ _TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 _COMMAND = re.compile(
     r"(?:`|^(?:\$ )?)(gnt-[a-z]+) ([a-z][a-z-]+)((?:(?!, )[^`\n#])*)", re.MULTILINE
 )
-_OPTION = re.compile(r"(?<=\s)--?[a-zA-Z][a-z-]*")
+_OPTION = re.compile(r"(?<=\s)--?[a-zA-Z][a-z0-9-]*")
 _HELP = {"-h", "--help"}
 
 

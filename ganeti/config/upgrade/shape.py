@@ -36,7 +36,8 @@ def check(raw: Raw, report: Report) -> None:
     for name in CONTAINERS:
         if name not in raw:
             raw[name] = {}
-            report.added(name, {})
+            if name not in ConfigData.left_out_empty:
+                report.added(name, {})
     _object(Cluster, raw["cluster"], "cluster", report)
     for name, cls in CONTAINERS.items():
         for key, value in raw[name].items():

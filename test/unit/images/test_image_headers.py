@@ -52,7 +52,7 @@ def test_disk_with_a_partition_table_is_raw(tmp_path: Path) -> None:
 def test_page_of_a_web_server_is_no_disk(tmp_path: Path) -> None:
     path = tmp_path / "disk"
     path.write_bytes(b"<html>404</html>" * 100)
-    with pytest.raises(errors.OpPrereqError, match=r"no disk.*--format raw"):
+    with pytest.raises(errors.OpPrereqError, match=r"not a disk.*--format raw"):
         find(path)
     assert find(path, "raw").format == "raw"
 

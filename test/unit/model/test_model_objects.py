@@ -73,8 +73,10 @@ def test_a_configuration_of_another_implementation_survives() -> None:
 #: Keys that only this implementation has; they are written only when they are used.
 OWN_KEYS = {
     "Cluster": {"auto_failover_after", "auto_fence_after"},
+    "ConfigData": {"images"},
     "Disk": {"tags"},
-    "Instance": {"reservation", "creating"},
+    "Instance": {"reservation", "creating", "image", "cloud_init"},
+    "Network": {"dns", "mtu"},
     "Node": {"maintenance"},
 }
 

@@ -55,6 +55,9 @@ VALUES: dict[str, Any] = {
     "to_nodes": ["node2.example.com"],
     "node_names": ["node2.example.com"],
     "on": True,
+    "image_name": "debian",
+    "source": "debian.qcow2",
+    "description": "",
 }
 #: What is chosen besides, so that the operation gets as far as the instance.
 MORE: dict[str, dict[str, Any]] = {

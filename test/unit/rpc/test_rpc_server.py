@@ -244,6 +244,6 @@ def test_only_calls_that_are_meant_for_it_are_open_to_every_node() -> None:
     assert callers == ["node2.example.com"]
     assert CALLER.get() == ""
     open_calls = {name for name, spec in specs().items() if spec.by_any_node}
-    assert open_calls == {"guests_ended", "host_starts", "host_stops"}
+    assert open_calls == {"guests_ended", "host_starts", "host_stops", "image_read"}
     for name in set(specs()) - open_calls:
         assert ask(app, f"/{name}", **who)[:2] == (403, b"candidates only")
