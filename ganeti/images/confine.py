@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ganeti import errors
 from ganeti.base import patience, process
+from ganeti.base.clock import Deadline
 
 #: User and group that confined programs have; those of ``nobody`` on every system.
 UID = GID = 65534
@@ -108,7 +108,7 @@ def _follow(
     import selectors
 
     found: dict[str, bytearray] = {"out": bytearray(), "err": bytearray()}
-    end, percent = time.monotonic() + seconds, 0.0
+    end, percent = Deadline(seconds), 0.0
     with selectors.DefaultSelector() as selector:
         for name, stream in (("out", child.stdout), ("err", child.stderr)):
             if stream is not None:
@@ -124,7 +124,7 @@ def _follow(
                 kept = found[key.data]
                 kept += data[: _MOST_OUTPUT - len(kept)]
             on_progress(percent)
-            if time.monotonic() > end:
+            if end.left <= 0:
                 raise errors.GenericError(f"{child.args[-1]!r} took longer than {seconds:.0f} s")  # type: ignore[index]
     child.wait()
     return bytes(found["out"]), bytes(found["err"])

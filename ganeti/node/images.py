@@ -11,7 +11,6 @@ import binascii
 import contextlib
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -105,7 +104,7 @@ class Images(ImageCalls):
         """Jobs take their uploads at once; what nobody took for days was given up."""
         with contextlib.suppress(FileNotFoundError):
             for entry in os.scandir(self._context.paths.image_uploads):
-                age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                age = self._context.clock.now() - entry.stat(follow_symlinks=False).st_mtime
                 if age > _OLD_UPLOAD:
                     files.remove(Path(entry.path))
                     log.info("removed the upload %s, which no job has taken", entry.name)
