@@ -92,9 +92,10 @@ def parameters(
 def _disks(call: Call) -> list[dict[str, Any]]:
     """Disks as the options say; for an image without any, one of its size."""
     opts = call.opts
-    if not opts.image or opts.disks or opts.size is not None or opts.disk_template == "diskless":
+    image = getattr(opts, "image", None)  # a reservation has none
+    if not image or opts.disks or opts.size is not None or opts.disk_template == "diskless":
         return devices.new_disks(opts)
     selection.refuse_unknown(
-        call.client, "image", [opts.image], call.client.query_images([], ("name", "uuid"))
+        call.client, "image", [image], call.client.query_images([], ("name", "uuid"))
     )
-    return [{"size": call.client.query_images([opts.image], ("disk_size",))[0][0]}]
+    return [{"size": call.client.query_images([image], ("disk_size",))[0][0]}]
