@@ -86,7 +86,8 @@ def test_the_clock_of_another_node_is_minutes_away(tmp_path: Path, ahead: int, w
         env = cluster.env("node2")
         env["PYTHONPATH"] = f"{tmp_path}:{env['PYTHONPATH']}"
         env["SECONDS_AHEAD"] = str(ahead)
-        subprocess.run(services.ALL[constants.NODED].argv(), env=env, check=True, timeout=60)
+        argv = services.ALL[constants.NODED].argv(cluster.paths("node2"))
+        subprocess.run(argv, env=env, check=True, timeout=60)
         code, found = doctor(cluster, "node1")
         assert code == 1
         (line,) = texts(found, "FAIL")

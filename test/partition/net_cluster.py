@@ -262,7 +262,7 @@ class NetCluster:
                 (node.root / part).mkdir(parents=True, exist_ok=True)
             node.paths.hosts.write_text("\n".join(hosts) + "\n")
             (node.root / "srv/ganeti/os").symlink_to(REPOSITORY / "os")
-        init = tool.init_command("fake")
+        init = tool.init_command("fake", ssh=False)
         self._ok(self.nodes[1].gnt(shlex.join(["cluster", *init[1:]])))
         for node in list(self.nodes.values())[1:]:
             self._ok(self.nodes[1].gnt(f"node add --no-ssh-key-check {node.name}"))
