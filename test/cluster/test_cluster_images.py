@@ -14,7 +14,8 @@ from local_cluster import Cluster, copied
 
 pytestmark = [
     pytest.mark.skipif(
-        shutil.which("qemu-system-x86_64") is None, reason="qemu-system-x86_64 is not installed"
+        not (shutil.which("qemu-system-x86_64") and shutil.which("qemu-img")),
+        reason="qemu-system-x86_64 or qemu-img is not installed",
     ),
     pytest.mark.skipif(os.geteuid() != 0, reason="confines as root"),
 ]
