@@ -128,8 +128,10 @@ def test_guest_that_gives_up_a_disk_late(kvm: Any, monkeypatch: Any) -> None:
     kvm.start(instance, boot_sectors.ejecting)
     kvm.driver.plug_disk(instance, item := disk(kvm))
     name = devices.disk_id(item.disk.uuid)
+    ask(kvm, instance, "stop")  # else it may be quicker than no time at all
     with pytest.raises(errors.HotplugError, match="did not give up"):
         kvm.driver.unplug_disk(instance, item.disk)
+    ask(kvm, instance, "cont")
     for _ in range(200):
         if name not in peripherals(kvm, instance):
             break
