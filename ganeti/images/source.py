@@ -31,12 +31,12 @@ def is_url(source: str) -> bool:
 
 
 def describe(source: str) -> str:
-    """What people call a source: a URL, or the name that an upload had before it was one."""
+    """What people call a source: the URL, or the name of the file that was uploaded."""
     return source if is_url(source) else _TOKEN.sub("", source)
 
 
 def check(source: str) -> None:
-    """Refuse what is neither a URL of http or https nor the name of an upload; OpPrereqError."""
+    """OpPrereqError for what is neither a URL of https or http nor the name of an upload."""
     if not is_url(source):
         if not _NAME.fullmatch(source):
             raise errors.make_invalid_error(
@@ -44,12 +44,21 @@ def check(source: str) -> None:
                 " uploads; gnt-image add copies a file there by itself"
             )
         return
-    parts = urllib.parse.urlsplit(source)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise errors.make_invalid_error(f"'{source[:80]}' is not a URL that begins with https://")
+    shown = source[:80]
+    try:
+        parts = urllib.parse.urlsplit(source)
+        host, _port = parts.hostname, parts.port
+    except ValueError as err:
+        raise errors.make_invalid_error(f"'{shown}' is not a URL: {err}") from err
     if parts.username or parts.password:
         raise errors.make_invalid_error(
-            "a URL with a password would be seen in the job; download the file and add that"
+            "the job would show the password in the URL; download the file and add that"
+        )
+    if parts.scheme not in ("http", "https") or not host:
+        raise errors.make_invalid_error(f"'{shown}' is not a URL of https or http")
+    if not source.isascii() or not source.isprintable() or " " in source:
+        raise errors.make_invalid_error(
+            f"'{shown}' has characters that a URL cannot have; write them as %20 and the like"
         )
 
 
@@ -94,12 +103,13 @@ def _hash_zeros(digest: Any, size: int) -> None:
 
 
 def download(url: str, target: int, tell: Tell, *, most: int) -> str:
-    """Write what a URL gives to a descriptor, and return its SHA-256.
+    """Download a URL into a descriptor; returns the SHA-256 of the content.
 
-    A connection that breaks is made again, and goes on where it was if the server can do that.
+    After a broken connection the download continues where it was, if the server can do that.
+    Blocks until the end; ``tell`` gets bytes done and bytes in all (0: unknown), and may raise.
 
     Raises:
-        OpPrereqError: the server refuses, gives more than ``most`` bytes, or ends too early.
+        OpPrereqError: the server refuses, sends more than ``most`` bytes, or ends too early.
     """
     digest, done, size, tag = hashlib.sha256(), 0, 0, ""
     for attempt in range(1, _ATTEMPTS + 1):
@@ -107,12 +117,13 @@ def download(url: str, target: int, tell: Tell, *, most: int) -> str:
             with _open(url, done, tag) as answer:
                 if done and answer.status != 206:
                     raise errors.make_invalid_error(
-                        f"{url}: the connection broke after {done} bytes, and the server cannot go"
-                        " on there; try again"
+                        f"{url}: the connection broke after {done} bytes, and the server cannot"
+                        " continue there; try again"
                     )
-                size = size or int(answer.headers.get("Content-Length") or 0)
+                size = size or answer.length or 0
                 tag = tag or answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
-                while data := answer.read(1 << 20):
+                # What has come, not whole pieces: a slow server must not delay ``tell``.
+                while data := answer.read1(1 << 18):
                     if done + len(data) > most:
                         raise errors.make_invalid_error(f"{url} is larger than {most >> 20} MiB")
                     sparse.write(target, done, data)
