@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from email import message_from_string
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from typing import Any
@@ -22,15 +23,8 @@ from ganeti.model.nic import Nic
 
 USER_DATA, VENDOR_DATA, PASSWORD_HASH = "user_data", "vendor_data", "password_hash"
 _HEADER = "#cloud-config\n"
-#: MIME type by what data begins with; cloud-init finds out that of a whole file by itself.
-_TYPES = (
-    ("#cloud-config", "cloud-config"),
-    ("#!", "x-shellscript"),
-    ("#cloud-boothook", "cloud-boothook"),
-    ("#include", "x-include-url"),
-    ("#part-handler", "part-handler"),
-    ("## template: jinja", "jinja2"),
-)
+#: Header lines with which a MIME message begins.
+_MIME = ("Content-Type:", "MIME-Version:")
 
 
 def make_files(config: Config, instance: Instance) -> dict[str, str]:
@@ -59,7 +53,7 @@ def _meta_data(instance: Instance, data: CloudInit) -> dict[str, Any]:
 
 
 def _vendor_data(data: CloudInit) -> str:
-    """Own vendor data, together with the password of the image's user."""
+    """Vendor data of the administrator, together with the password of the image's user."""
     own, password = data.private.get(VENDOR_DATA, ""), data.private.get(PASSWORD_HASH)
     if password is None:
         return own
@@ -68,8 +62,9 @@ def _vendor_data(data: CloudInit) -> str:
         return ours
     whole = MIMEMultipart(boundary="ganeti-cloud-init-part")
     for text in (ours, own):
-        kind = next((kind for begin, kind in _TYPES if text.startswith(begin)), "plain")
-        whole.attach(MIMEText(text, kind, "utf-8"))
+        # cloud-init finds the type of a plain part by its first line, as it does for a whole file.
+        is_message = text.startswith(_MIME)
+        whole.attach(message_from_string(text) if is_message else MIMEText(text, "plain", "utf-8"))
     return whole.as_string()
 
 
