@@ -14,7 +14,7 @@ _LARGEST = 1024 * 1024
 
 
 def read_text(path: str | None) -> str | None:
-    """Content of a file; nothing without one, and an empty text for an empty name.
+    """Content of a file; None without one, and an empty text for an empty name.
 
     Raises:
         OpPrereqError: it cannot be read, is not text, or is too large.
@@ -54,13 +54,14 @@ def read_keys(paths: Sequence[str]) -> list[str] | None:
 def hash_password(path: str | None) -> str | None:
     """The hash of the password in the first line of a file; only the hash leaves this command.
 
+    None without a file, and an empty text for an empty name.
+
     Raises:
         OpPrereqError: the file cannot be read, or its first line is empty.
     """
-    text = read_text(path)
-    if not text:
-        return text
-    word = text.splitlines()[0].rstrip("\r")
+    if not path:
+        return path
+    word = next(iter((read_text(path) or "").splitlines()), "")
     if not word:
         raise _make_error(f"The first line of '{path}' is empty; it must be the password")
     from ganeti.base import password_hash
