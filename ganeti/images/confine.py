@@ -1,9 +1,8 @@
 """Programs that read files from outside: without network, privileges or more than they need.
 
 As root the program runs as ``nobody`` in name spaces of its own (network, processes, IPC, mounts),
-without any capability; without root in a name space of users. What it may read and write are the
-open descriptors that it gets, which it names ``/proc/self/fd/N``. Its time, memory and the size of
-what it writes are limited.
+without any capability; without root in a name space of users. It reads and writes only the open
+descriptors that it gets, as ``/proc/self/fd/N``. Time, memory and size of its output are limited.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ UID = GID = 65534
 _MEMORY = 2 << 30
 #: Bytes of messages that are read.
 _MOST_OUTPUT = 1 << 20
-_PERCENT = re.compile(rb"\(([0-9.]+)/100%\)")
+#: What ``qemu-img -p`` prints.
+PERCENT = re.compile(rb"\(([0-9.]+)/100%\)")
 
 
 class Limits(NamedTuple):
@@ -52,6 +52,12 @@ def build_argv(argv: Sequence[str], limits: Limits, *, root: bool) -> list[str]:
     ]  # fmt: skip
 
 
+def read_percent(data: bytes, before: float) -> float:
+    """The percent that qemu-img printed last; ``before`` if there is none. Pure."""
+    found = PERCENT.findall(data)
+    return float(found[-1]) if found else before
+
+
 def run(
     argv: Sequence[str],
     limits: Limits,
@@ -62,16 +68,15 @@ def run(
     allowed: Sequence[int] = (),
     on_progress: Callable[[float], None] = lambda _percent: None,
 ) -> str:
-    """Run a program confined to its end, and return what it wrote (unless to ``stdout``).
+    """Run a program confined; blocks until its end and returns its output (unless ``stdout``).
 
     ``fds`` are the descriptors that it keeps, under their numbers; ``allowed`` are exit codes that
-    do not mean failure, beside 0. ``on_progress`` is called at
-    least twice a second, with the percent that the program tells (0 while it does not); what it
-    raises ends the program.
+    mean success, beside 0. ``on_progress`` is called at least twice a second, with the percent
+    that the program printed last (0 before). An exception of ``on_progress`` ends the program.
 
     Raises:
-        OpPrereqError: it failed; its words, which are about the file that it read.
-        GenericError: it could not be begun, or used more than its limits.
+        OpPrereqError: it failed; the text has its message, which is about the file that it read.
+        GenericError: the program cannot be started, or took longer than ``limits.seconds``.
     """
     command = build_argv(argv, limits, root=os.geteuid() == 0)
     try:
@@ -88,8 +93,8 @@ def run(
     except OSError as error:
         raise errors.GenericError(f"cannot run {command[0]}: {error.strerror}") from error
     try:
-        out, words = _follow(child, patience.scale(limits.seconds), on_progress)
-    except BaseException:  # a cancelled job, too, must not leave it running
+        out, words = _follow(argv[0], child, patience.scale(limits.seconds), on_progress)
+    except BaseException:  # an interrupt too: the program must not outlive us
         process.kill_group(child.pid)
         child.wait()
         raise
@@ -103,45 +108,48 @@ def run(
 
 
 def _follow(
-    child: subprocess.Popen[bytes], seconds: float, on_progress: Callable[[float], None]
+    name: str,
+    child: subprocess.Popen[bytes],
+    seconds: float,
+    on_progress: Callable[[float], None],
 ) -> tuple[bytes, bytes]:
     import selectors
 
     found: dict[str, bytearray] = {"out": bytearray(), "err": bytearray()}
     end, percent = Deadline(seconds), 0.0
     with selectors.DefaultSelector() as selector:
-        for name, stream in (("out", child.stdout), ("err", child.stderr)):
+        for kind, stream in (("out", child.stdout), ("err", child.stderr)):
             if stream is not None:
-                selector.register(stream, selectors.EVENT_READ, name)
+                selector.register(stream, selectors.EVENT_READ, kind)
         while selector.get_map():
             for key, _events in selector.select(0.5):
                 data = os.read(key.fd, 1 << 16)
                 if not data:
                     selector.unregister(key.fileobj)
                     continue
-                told = _PERCENT.findall(data)
-                percent = float(told[-1]) if told else percent
+                percent = read_percent(data, percent)
                 kept = found[key.data]
                 kept += data[: _MOST_OUTPUT - len(kept)]
             on_progress(percent)
             if end.left <= 0:
-                raise errors.GenericError(f"{child.args[-1]!r} took longer than {seconds:.0f} s")  # type: ignore[index]
+                raise errors.GenericError(f"{name} took longer than {seconds:.0f} s")
     child.wait()
     return bytes(found["out"]), bytes(found["err"])
 
 
 def _explain(name: str, code: int, err: bytes) -> None:
-    lines = err.decode("utf-8", "replace").strip().splitlines()
-    tail = " | ".join(lines[-2:])
-    # unshare, setpriv and prlimit say who they are; they fail before a byte of the file is read.
+    tail = " | ".join(err.decode("utf-8", "replace").strip().splitlines()[-2:])
+    if tail.startswith(f"prlimit: failed to execute {name}:"):
+        raise errors.make_environment_error(f"{name} is missing on the master; install it")
+    # Messages of unshare, setpriv and prlimit begin so; they fail before the file is read.
     if tail.startswith(("unshare:", "setpriv:", "prlimit:")):
         raise errors.GenericError(
-            f"a confined process cannot be made here: {tail}; images need unshare, setpriv and"
+            f"the master cannot confine a process: {tail}; images need unshare, setpriv and"
             " prlimit (util-linux) and name spaces of the kernel"
         )
-    if code < 0 or code > 128:
-        number = -code if code < 0 else code - 128
-        tail = (
-            tail or f"it used more time or memory than it may, or wrote too much (signal {number})"
-        )
-    raise errors.make_invalid_error(f"the image is refused: {name}: {tail or f'exit code {code}'}")
+    number = -code if code < 0 else code - 128
+    if not tail and number > 0:
+        tail = f"it used more time, memory or room than it may (signal {number})"
+    # gzip, xz and zstd begin their messages with their names.
+    tail = tail.removeprefix(f"{name}: ") or f"exit code {code}"
+    raise errors.make_invalid_error(f"the image is refused: {name}: {tail}")

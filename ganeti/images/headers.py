@@ -15,12 +15,12 @@ from ganeti import errors
 #: Bytes that :func:`find_format` wants; less only when the file is shorter.
 HEAD = 128 * 1024
 #: How compressed files begin, and the argument list of the program that unpacks them.
-COMPRESSIONS: tuple[tuple[str, bytes, tuple[str, ...]], ...] = (
-    ("gz", b"\x1f\x8b", ("gzip", "-dc")),
-    ("xz", b"\xfd7zXZ\x00", ("xz", "-dc", "--memlimit=256MiB")),
-    ("zst", b"\x28\xb5\x2f\xfd", ("zstd", "-dc", "--memory=128MB")),
+COMPRESSIONS: tuple[tuple[bytes, tuple[str, ...]], ...] = (
+    (b"\x1f\x8b", ("gzip", "-dc")),
+    (b"\xfd7zXZ\x00", ("xz", "-dc", "--memlimit=256MiB")),
+    (b"\x28\xb5\x2f\xfd", ("zstd", "-dc", "--memory=128MB")),
 )
-#: Formats that are known only to be refused: name, place, magic.
+#: Formats that are refused by their names: name, place, magic.
 _OTHERS = (
     ("VHDX", 0, b"vhdxfile"),
     ("VHD", 0, b"conectix"),
@@ -45,8 +45,8 @@ _QCOW2_HEAD = struct.Struct(">4sIQIIQII")
 #: Bits of incompatible features of qcow2.
 _DIRTY, _CORRUPT, _DATA_FILE, _COMPRESSION, _EXTENDED = 1, 2, 4, 8, 16
 _QCOW2_EXTENSIONS = {
-    0x44415441: "it names a file with its data",
-    0xE2792ACA: "it names a backing file",
+    0x44415441: "its data are in another file",
+    0xE2792ACA: "it needs a backing file",
     0x0537BE77: "it is encrypted",
 }
 _VMDK_HEAD = struct.Struct("<4sIIQQQQ")
@@ -63,11 +63,9 @@ class Found(NamedTuple):
     disk_bytes: int | None
 
 
-def find_compression(head: bytes) -> tuple[str, tuple[str, ...]] | None:
-    """Name of a compression and the program against it; None for a file without."""
-    return next(
-        ((name, argv) for name, magic, argv in COMPRESSIONS if head.startswith(magic)), None
-    )
+def find_compression(head: bytes) -> tuple[str, ...] | None:
+    """The argument list that unpacks a file; None for one that is not compressed."""
+    return next((argv for magic, argv in COMPRESSIONS if head.startswith(magic)), None)
 
 
 def is_archive(head: bytes) -> bool:
@@ -100,8 +98,7 @@ def _find(head: bytes, read: Callable[[int, int], bytes], *, raw: bool) -> Found
         raise make_refusal("it is encrypted (LUKS)")
     if head.startswith((b"COWD", b"# Disk Descriptor")):
         raise make_refusal(
-            "it is a VMDK that names other files; convert it into one file where they are:"
-            " qemu-img convert -O qcow2 OLD NEW"
+            "it needs other files; merge them into one file: qemu-img convert -O qcow2 OLD NEW"
         )
     for name, place, magic in _OTHERS:
         if head[place : place + len(magic)] == magic:
@@ -113,8 +110,8 @@ def _find(head: bytes, read: Callable[[int, int], bytes], *, raw: bool) -> Found
         raise make_refusal("it is empty")
     if not raw and not any(head[at : at + len(magic)] == magic for at, magic in _RAW):
         raise make_refusal(
-            "it is not a disk: it is not qcow2, VMDK or OVA, and has no partition table or file"
-            " system; if it is a raw disk in spite of that, say so with --format raw"
+            "it is neither qcow2, VMDK nor OVA, and has neither a partition table nor a file"
+            " system; --format raw accepts it as a raw disk"
         )
     return Found("raw", None)
 
@@ -129,11 +126,10 @@ def _check_qcow2(head: bytes) -> int:
         raise make_refusal("its header is cut off")
     _magic, version, backing, _length, _bits, size, crypt, _l1 = _QCOW2_HEAD.unpack_from(head)
     if version not in (2, 3):
-        raise make_refusal(f"it is of version {version} of qcow2; 2 and 3 are supported")
+        raise make_refusal(f"its version of qcow2 is {version}; 2 and 3 are supported")
     if backing:
         raise make_refusal(
-            "it names a backing file; make one file of both where these are:"
-            " qemu-img convert -O qcow2 OLD NEW"
+            "it needs a backing file; merge both into one file: qemu-img convert -O qcow2 OLD NEW"
         )
     if crypt:
         raise make_refusal("it is encrypted")
@@ -142,11 +138,11 @@ def _check_qcow2(head: bytes) -> int:
         (features,) = struct.unpack_from(">Q", head, 72)
         (length,) = struct.unpack_from(">I", head, 100)
     if features & _DATA_FILE:
-        raise make_refusal("it names a file with its data")
+        raise make_refusal("its data are in another file")
     if features & _CORRUPT:
-        raise make_refusal("it is marked as damaged; see qemu-img check")
+        raise make_refusal("it is marked as damaged; repair it: qemu-img check -r all FILE")
     if features & ~(_DIRTY | _CORRUPT | _DATA_FILE | _COMPRESSION | _EXTENDED):
-        raise make_refusal(f"it has features that are not known ({features:#x})")
+        raise make_refusal(f"it has unknown features of qcow2 ({features:#x})")
     _check_extensions(head, length)
     return int(size)
 
@@ -159,7 +155,7 @@ def _check_extensions(head: bytes, place: int) -> None:
         if kind in _QCOW2_EXTENSIONS:
             raise make_refusal(_QCOW2_EXTENSIONS[kind])
         place += 8 + (length + 7) // 8 * 8
-    raise make_refusal("its header has no end")
+    raise make_refusal("the end of its header is missing")
 
 
 def _check_vmdk(head: bytes, read: Callable[[int, int], bytes]) -> int:
@@ -168,20 +164,20 @@ def _check_vmdk(head: bytes, read: Callable[[int, int], bytes]) -> int:
         raise make_refusal("its header is cut off")
     _magic, version, _flags, capacity, _grain, place, length = _VMDK_HEAD.unpack_from(head)
     if version not in (1, 2, 3):
-        raise make_refusal(f"it is of version {version} of VMDK; 1 to 3 are supported")
+        raise make_refusal(f"its version of VMDK is {version}; 1 to 3 are supported")
     if not capacity or not place or not 0 < length <= _LONGEST_TEXT:
-        raise make_refusal("it is a VMDK that does not describe itself")
+        raise make_refusal("it is a VMDK without a description")
     text = read(place * _SECTOR, length * _SECTOR).split(b"\0", 1)[0].decode("latin-1")
     values, extents = _read_description(text)
     if values.get("createtype") not in _VMDK_KINDS:
         raise make_refusal(
-            f"it is a VMDK of the kind {values.get('createtype', '')[:40]!r}; supported are"
-            f" {' and '.join(_VMDK_KINDS)}"
+            f"invalid kind {values.get('createtype', '')[:40]!r} of VMDK; choose from"
+            f" {', '.join(_VMDK_KINDS)}"
         )
     if values.get("parentcid", "ffffffff").lower() != "ffffffff" or "parentfilenamehint" in values:
-        raise make_refusal("it names a parent file")
+        raise make_refusal("it needs a parent file")
     if len(extents) != 1 or " SPARSE " not in extents[0]:
-        raise make_refusal("it names other files")
+        raise make_refusal("it needs other files")
     return int(capacity) * _SECTOR
 
 

@@ -1,11 +1,12 @@
 """From a file of any supported format to the one form in which images are kept.
 
-That form is qcow2 without a backing file, compressed (zstd), written by this program. So nodes only
-ever read files of our making, and those of others are read once, confined.
+That form is qcow2 without a backing file, compressed with zstd, which the master writes. A file
+from outside is read once, by a confined process; nodes read only what the master wrote.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tarfile
@@ -15,10 +16,11 @@ from typing import NamedTuple
 
 from ganeti import errors
 from ganeti.base import jsonio, sparse
+from ganeti.base.text import plural
 from ganeti.images import confine, headers
 
 MIB = 1024 * 1024
-#: Largest disk, in bytes; what says that it is larger is not believed.
+#: Bytes of the largest disk that is accepted.
 LARGEST = 64 << 40
 #: Bytes of the file system that stay free.
 RESERVE = 256 * MIB
@@ -26,13 +28,15 @@ _SECTOR = 512
 _SECONDS = 6 * 3600.0
 #: Exit code of ``qemu-img check`` for clusters that nothing refers to, which harm nobody.
 _LEAKS = 3
-#: Members of an archive that are looked at.
+#: How often a file may be packed: an OVA in a compressed file, or a compressed disk in an OVA.
+_LAYERS = 2
+#: Most members of an archive.
 _MEMBERS = 100
 Tell = Callable[[int, int], None]
 
 
 class Made(NamedTuple):
-    """What was found out on the way; sizes in bytes but ``disk_size``, which is MiB."""
+    """Facts of an image: ``disk_size`` in MiB, ``file_size`` in bytes."""
 
     format: str
     disk_size: int
@@ -41,7 +45,7 @@ class Made(NamedTuple):
 
 
 def node_spec(format: str, path: str) -> str:
-    """A file as QEMU's programs shall open it: of this format, and no other file with it."""
+    """The words that let programs of QEMU open a file in this format, and no other file."""
     node: dict[str, object] = {
         "driver": format,
         "read-only": True,
@@ -63,37 +67,31 @@ def make(directory: Path, source: int, wanted: str | None, tell: Tell) -> tuple[
         OSError: the file system is full or broken.
     """
     given = wanted
-    fd, layers = os.dup(source), 0
-    try:
-        while True:
+    with contextlib.ExitStack() as opened:
+        fd = source
+        for layer in range(1, _LAYERS + 2):
             head = os.pread(fd, headers.HEAD, 0)
             compression, archive = headers.find_compression(head), headers.is_archive(head)
             if not compression and not archive:
                 break
-            layers += 1
-            if layers > 2:
+            if layer > _LAYERS:
                 raise headers.make_refusal("it is packed more than twice")
-            target = _create(directory / f"unpacked{layers}")
-            try:
-                if compression:
-                    _decompress(compression, fd, target, tell)
-                else:
-                    if wanted not in (None, "ova"):
-                        raise errors.make_invalid_error(f"the image is an OVA, not {wanted}")
-                    given, wanted = "ova", "vmdk"
-                    _extract_disk(fd, target, tell)
-            except BaseException:
-                os.close(target)
-                raise
-            os.close(fd)
+            if archive:
+                if wanted not in (None, "ova"):
+                    raise errors.make_invalid_error(f"the image is an OVA, not {wanted}")
+                given, wanted = "ova", "vmdk"
+            target = _create(directory / f"unpacked{layer}")
+            opened.callback(os.close, target)
+            if compression:
+                _decompress(compression, fd, target, _limits(directory), tell)
+            else:
+                _extract_disk(fd, target, tell)
             fd = target
         if wanted == "ova":
             raise errors.make_invalid_error("the image is not an OVA, which is a tar archive")
         found = headers.find_format(head, lambda at, size: os.pread(fd, size, at), wanted)
         path, made = _convert(directory, fd, found, tell)
         return path, made._replace(format=given or found.format)
-    finally:
-        os.close(fd)
 
 
 def hash_file(fd: int, tell: Tell = lambda _done, _size: None) -> str:
@@ -107,7 +105,7 @@ def hash_file(fd: int, tell: Tell = lambda _done, _size: None) -> str:
 
 
 def find_free(directory: Path) -> int:
-    """Bytes that may still be written in the file system of a directory."""
+    """Bytes that images may still take in the file system of a directory; OSError."""
     found = os.statvfs(directory)
     return max(0, found.f_bavail * found.f_frsize - RESERVE)
 
@@ -116,27 +114,22 @@ def _create(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
 
-def _limits(directory: Path, most: int | None = None) -> confine.Limits:
-    free = find_free(directory)
-    return confine.Limits(int(_SECONDS), _SECONDS, free if most is None else min(free, most))
+def _limits(directory: Path) -> confine.Limits:
+    return confine.Limits(int(_SECONDS), _SECONDS, find_free(directory))
 
 
-def _decompress(compression: tuple[str, tuple[str, ...]], fd: int, target: int, tell: Tell) -> None:
-    name, argv = compression
+def _decompress(
+    compression: tuple[str, ...], fd: int, target: int, limits: confine.Limits, tell: Tell
+) -> None:
     size = os.fstat(fd).st_size
     os.lseek(fd, 0, os.SEEK_SET)
-    room = os.fstatvfs(target)
-    free = max(0, room.f_bavail * room.f_frsize - RESERVE)
-    try:
-        confine.run(
-            argv,
-            confine.Limits(int(_SECONDS), _SECONDS, free),
-            stdin=fd,
-            stdout=target,
-            on_progress=lambda _percent: tell(os.lseek(fd, 0, os.SEEK_CUR), size),
-        )
-    except errors.OpPrereqError as err:
-        raise headers.make_refusal(f"it cannot be unpacked ({name}): {errors.text(err)}") from err
+    confine.run(
+        compression,
+        limits,
+        stdin=fd,
+        stdout=target,
+        on_progress=lambda _percent: tell(os.lseek(fd, 0, os.SEEK_CUR), size),
+    )
 
 
 def _extract_disk(fd: int, target: int, tell: Tell) -> None:
@@ -155,11 +148,11 @@ def _extract_disk(fd: int, target: int, tell: Tell) -> None:
         except (tarfile.TarError, OSError, ValueError, EOFError) as err:
             raise headers.make_refusal(f"the archive cannot be read: {err}") from err
         if not described:
-            raise headers.make_refusal("it is a tar archive, but not an OVA: it has no file .ovf")
+            raise headers.make_refusal("a tar archive without a file .ovf is not an OVA")
         if len(disks) != 1:
             raise headers.make_refusal(
-                f"the OVA has {len(disks)} disks, an image is one; unpack it with tar and add"
-                " the file that you need"
+                f"the OVA has {plural(len(disks), 'disk')}, an image has one; unpack it with tar"
+                " and add the file that you need"
             )
         disk = disks[0]
         if not disk.isreg() or disk.issparse() or disk.size <= 0:
@@ -178,10 +171,12 @@ def _convert(directory: Path, fd: int, found: headers.Found, tell: Tell) -> tupl
     size = os.fstat(fd).st_size
     disk_bytes = size if found.disk_bytes is None else found.disk_bytes
     if found.format == "raw" and size % _SECTOR:
-        raise headers.make_refusal(f"it is cut off: {size} bytes are not a number of whole sectors")
+        raise headers.make_refusal(f"it is cut off: {size} bytes are not a multiple of {_SECTOR}")
     if not 0 < disk_bytes <= LARGEST:
-        raise headers.make_refusal(f"its header says that the disk has {disk_bytes} bytes")
-    # Who confines knows the file by this descriptor only: nobody else can enter the directory.
+        raise headers.make_refusal(
+            f"its header names {disk_bytes} bytes as the size of the disk; 1 to {LARGEST} are valid"
+        )
+    # The confined program runs as another user. Others cannot enter the directory.
     os.fchmod(fd, 0o444)
     source = node_spec(found.format, f"/proc/self/fd/{fd}")
     limits = _limits(directory)
@@ -202,11 +197,11 @@ def _convert(directory: Path, fd: int, found: headers.Found, tell: Tell) -> tupl
         if os.geteuid() == 0:
             os.fchown(target, 0, 0)
         os.fchmod(target, 0o600)
-        # What a confined program has written is not believed either.
+        # The confined program has read the file, so its output is checked, too.
         head = os.pread(target, headers.HEAD, 0)
         ours = headers.find_format(head, lambda at, size: os.pread(target, size, at), "qcow2")
         if ours.disk_bytes is None or not disk_bytes <= ours.disk_bytes <= disk_bytes + MIB:
-            raise errors.GenericError("what was written is not what was read")
+            raise errors.GenericError("the converted image does not have the size of its source")
         os.fsync(target)
         return path, Made(
             found.format,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import subprocess
 from collections.abc import Callable
 
 from ganeti import errors
 from ganeti.base import process
+from ganeti.images import confine
 from ganeti.images.making import node_spec
 
 _MIB = 1024 * 1024
-_PERCENT = re.compile(rb"\(([0-9.]+)/100%\)")
 #: Parts of the disk that are written at the same time.
 _COROUTINES = 8
 _TAIL = 2000
@@ -65,12 +64,12 @@ def write(fd: int, target: str, disk_size: int, tell: Callable[[int, int], None]
     with child.stdout as stream:
         try:
             tail = _follow(stream.fileno(), disk_size * _MIB, tell)
-        except BaseException:  # a master that is gone, too, must not leave it running
+        except BaseException:  # an interrupt too: the program must not outlive us
             process.kill_group(child.pid)
             child.wait()
             raise
     if child.wait():
-        text = " | ".join(_PERCENT.sub(b"", tail).decode("utf-8", "replace").split("\n"))
+        text = " | ".join(confine.PERCENT.sub(b"", tail).decode("utf-8", "replace").split("\n"))
         raise errors.BlockDeviceError(f"the image cannot be written to {target}: {text.strip()}")
 
 
@@ -85,7 +84,6 @@ def _follow(fd: int, size: int, tell: Callable[[int, int], None]) -> bytes:
             data = os.read(fd, 1 << 16)
             if not data:
                 return tail
-            told = _PERCENT.findall(data)
-            percent = float(told[-1]) if told else percent
+            percent = confine.read_percent(data, percent)
             tail = (tail + data)[-_TAIL:]
         tell(int(size * percent / 100), size)

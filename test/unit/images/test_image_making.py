@@ -121,7 +121,33 @@ def test_qcow2_that_was_cut_off_is_refused(raw: Path, work: Path) -> None:
 def test_compressed_file_that_was_cut_off_is_refused(raw: Path, work: Path) -> None:
     path = raw.with_suffix(".xz")
     path.write_bytes(lzma.compress(raw.read_bytes(), preset=0)[:-5000])
-    with pytest.raises(errors.OpPrereqError, match="cannot be unpacked"):
+    with pytest.raises(errors.OpPrereqError, match=r"the image is refused: xz: .*end of input"):
+        make(path, work)
+
+
+def test_missing_program_is_named(raw: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = raw.with_suffix(".gz")
+    path.write_bytes(gzip.compress(raw.read_bytes(), 1))
+    programs = work / "programs"
+    programs.mkdir()
+    for name in ("unshare", "setpriv", "prlimit"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    work.chmod(0o755)
+    monkeypatch.setattr("ganeti.base.process.SAFE_PATH", str(programs))
+    with pytest.raises(errors.OpPrereqError, match="gzip is missing on the master; install it"):
+        make(path, work)
+
+
+def test_file_that_is_packed_three_times_is_refused(raw: Path, work: Path) -> None:
+    path, data = raw.with_suffix(".gz"), raw.read_bytes()
+    for layer in range(1, 4):
+        data = gzip.compress(data, 1)
+        path.write_bytes(data)
+        if layer == 2:
+            assert make(path, work)[1].disk_size == 8
+            for item in work.iterdir():
+                item.unlink()
+    with pytest.raises(errors.OpPrereqError, match="packed more than twice"):
         make(path, work)
 
 
@@ -134,7 +160,7 @@ def test_raw_of_no_whole_sectors_is_refused(raw: Path, work: Path) -> None:
 def test_archives_that_are_no_disk_are_refused(raw: Path, work: Path) -> None:
     disk = convert(raw, "vmdk", "-o", "subformat=streamOptimized")
     for names, match in (
-        (("a.vmdk",), "no file .ovf"),
+        (("a.vmdk",), "without a file .ovf"),
         (("a.ovf", "a.vmdk", "b.vmdk"), "2 disks"),
         (("a.ovf",), "0 disks"),
     ):
