@@ -266,7 +266,7 @@ OPCODES: dict[str, Any] = {
         ('image_name', 'string', None, (), 'Name of the image'),
         ('source', 'string', None, (), 'URL (https or http), or name of a file in the directory of uploads of the master'),
         ('sha256', 'string', None, (), 'SHA-256 that the source must have, 64 digits'),
-        ('format', 'choice', None, ('ova', 'qcow2', 'raw', 'vmdk'), 'Format of the source; unset: found out'),
+        ('format', 'choice', None, ('ova', 'qcow2', 'raw', 'vmdk'), 'Format of the source; by default it is detected'),
         ('description', 'string', None, (), 'What is in the image, for people'),
     )),
     'OP_IMAGE_REMOVE': ('Remove an image; instances that were made from it stay.', (
@@ -276,7 +276,7 @@ OPCODES: dict[str, Any] = {
         ('image_name', 'string', None, (), 'Name of the image'),
         ('new_name', 'string', None, (), 'New name'),
     )),
-    'OP_IMAGE_SET_PARAMS': ('Change what is noted about an image.', (
+    'OP_IMAGE_SET_PARAMS': ('Change the description of an image.', (
         ('image_name', 'string', None, (), 'Name of the image'),
         ('description', 'string', None, (), 'What is in the image, for people'),
     )),

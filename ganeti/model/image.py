@@ -21,9 +21,7 @@ class Image(Tagged, frozen=True, kw_only=True):
     disk_size: Annotated[int, doc("Size of the smallest disk that it fits on")] = 0
     file_size: Annotated[int, doc("Size of the file that is kept, in bytes")] = 0
     sha256: Annotated[str | None, doc("SHA-256 of the file that is kept")] = None
-    nodes: Annotated[
-        tuple[NodeUuid, ...], doc("UUIDs of the nodes that said that they have the whole file")
-    ] = ()
+    nodes: Annotated[tuple[NodeUuid, ...], doc("UUIDs of the nodes with the whole file")] = ()
     creating: Annotated[
         int | None, doc("Job that makes the image, or was interrupted while it did")
     ] = None

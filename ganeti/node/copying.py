@@ -48,6 +48,14 @@ class Progress:
         self.done += size
         if zeros:
             self.zeros += size
+        self._check()
+
+    def set(self, done: int, size: int) -> None:
+        """So many bytes of so many are done; raises what :meth:`add` raises."""
+        self.done, self.size = done, size
+        self._check()
+
+    def _check(self) -> None:
         if self._stopping.is_set():
             raise errors.BlockDeviceError("copying ended early: the node daemon stops")
         if self.is_abandoned:

@@ -1,7 +1,8 @@
 """Node calls about images: made on the master, copied to candidates, written to disks.
 
 A node without a copy fetches the image in pieces from a node that keeps one, over the TLS of node
-calls, and goes on where an earlier attempt ended. A file gets its name when its SHA-256 is right.
+calls, and continues where an earlier attempt ended. A file gets its name when its SHA-256 is right.
+The removal of an image ends what makes or fetches it: that of a master that died may go on here.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class Images(ImageCalls):
         self._cache = shelf.Shelf(context.paths.image_cache)
         self._locks = NamedLocks(context.clock)
         self._facts: dict[str, ImageFacts] = {}
+        #: UUIDs of images that are being removed.
+        self._removing: set[str] = set()
         self._kept.sweep()
 
     # making
@@ -71,7 +74,7 @@ class Images(ImageCalls):
         progress: Progress,
     ) -> None:
         source.check(given)
-        tell = _make_teller(progress)
+        tell = self._make_teller(uuid, progress)
         with self._hold(uuid), _file_errors(), self._kept.work(uuid) as directory:
             self._remove_old_uploads()
             path = directory / "source"
@@ -110,7 +113,7 @@ class Images(ImageCalls):
                     log.info("removed the upload %s, which no job has taken", entry.name)
 
     def image_facts(self, uuid: str) -> ImageFacts:
-        """What was found out while an image was made here, once."""
+        """Facts of an image that was made here, once; GenericError when they are lost."""
         found = self._facts.pop(uuid, None)
         if found is None:
             raise errors.GenericError("the node daemon was restarted while it made the image")
@@ -136,11 +139,16 @@ class Images(ImageCalls):
         return self._kept.sizes()
 
     def image_remove(self, uuids: list[str]) -> None:
-        """Remove images and what is cached of them; waits for those who use one."""
-        for uuid in uuids:
-            with self._hold(uuid), _file_errors():
-                self._kept.remove(uuid)
-                self._cache.remove(uuid)
+        """Remove images and what is cached of them, also those that are being made or fetched."""
+        self._removing.update(uuids)
+        try:
+            for uuid in uuids:
+                with self._hold(uuid), _file_errors():
+                    self._facts.pop(uuid, None)
+                    self._kept.remove(uuid)
+                    self._cache.remove(uuid)
+        finally:
+            self._removing.difference_update(uuids)
 
     def image_read(self, uuid: str, offset: int, length: int) -> str:
         """A part of an image that is kept here; ParameterError, GenericError."""
@@ -167,7 +175,7 @@ class Images(ImageCalls):
             path = self._find_here(image, progress)
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            writing.write(fd, target, image.disk_size, _make_teller(progress))
+            writing.write(fd, target, image.disk_size, progress.set)
         finally:
             os.close(fd)
 
@@ -197,7 +205,7 @@ class Images(ImageCalls):
                 f"image {image.name} does not fit into {place.directory}: it takes"
                 f" {image.size >> 20} MiB, {free} MiB may be used"
             )
-        tell = _make_teller(progress)
+        tell = self._make_teller(image.uuid, progress)
         fd = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._receive(image, fd, tell)
@@ -267,20 +275,20 @@ class Images(ImageCalls):
             done += len(data)
             tell(done, image.size)
 
+    def _make_teller(self, uuid: str, progress: Progress) -> Callable[[int, int], None]:
+        """Notes how far it is; raises when the image is removed, or nobody asks any more."""
+
+        def note(done: int, size: int) -> None:
+            if uuid in self._removing:
+                raise errors.GenericError(f"image {uuid} was removed meanwhile")
+            progress.set(done, size)
+
+        return note
+
     @contextlib.contextmanager
     def _hold(self, uuid: str) -> Iterator[None]:
         with self._locks.hold(shelf.check_uuid(uuid), "use of the image", _WAIT):
             yield
-
-
-def _make_teller(progress: Progress) -> Callable[[int, int], None]:
-    """Notes how far it is; raises when nobody asks any more."""
-
-    def note(done: int, size: int) -> None:
-        progress.size, progress.done = size, done
-        progress.add(0)
-
-    return note
 
 
 @contextlib.contextmanager

@@ -9,6 +9,8 @@ from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import ImageFormat
 from ganeti.opcodes.scalars import NonEmpty, doc
 
+_DESCRIPTION = doc("What is in the image, for people")
+
 
 class OpImageAdd(OpCode, tag="OP_IMAGE_ADD", kw_only=True):
     """Add an image, from which instances can be made."""
@@ -23,8 +25,10 @@ class OpImageAdd(OpCode, tag="OP_IMAGE_ADD", kw_only=True):
         doc("URL (https or http), or name of a file in the directory of uploads of the master"),
     ]
     sha256: Annotated[NonEmpty | None, doc("SHA-256 that the source must have, 64 digits")] = None
-    format: Annotated[ImageFormat | None, doc("Format of the source; unset: found out")] = None
-    description: Annotated[str | None, doc("What is in the image, for people")] = None
+    format: Annotated[
+        ImageFormat | None, doc("Format of the source; by default it is detected")
+    ] = None
+    description: Annotated[str | None, _DESCRIPTION] = None
 
 
 class OpImageRemove(OpCode, tag="OP_IMAGE_REMOVE", kw_only=True):
@@ -49,11 +53,11 @@ class OpImageRename(OpCode, tag="OP_IMAGE_RENAME", kw_only=True):
 
 
 class OpImageSetParams(OpCode, tag="OP_IMAGE_SET_PARAMS", kw_only=True):
-    """Change what is noted about an image."""
+    """Change the description of an image."""
 
     summary_field: ClassVar[str | None] = "image_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/images/{image_name}/modify",)
     result_type: ClassVar[str] = "null"
 
     image_name: p.ImageName
-    description: Annotated[str, doc("What is in the image, for people")]
+    description: Annotated[str, _DESCRIPTION]

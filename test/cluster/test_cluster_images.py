@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import io
 import os
+import re
 import shutil
+import subprocess
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pycdlib
 import pytest
 from local_cluster import Cluster, copied
+from rapi_server import Api
 
 pytestmark = [
     pytest.mark.skipif(
@@ -191,3 +198,115 @@ def test_seed_goes_with_the_guest_and_changes_at_the_next_start(
     assert '-2"' in after["meta-data"]
     instance.ok("instance shutdown --timeout=0", NAME)
     assert not (instance.paths("node2").kvm / "seed" / f"{NAME}.iso").exists()
+
+
+class Server(ThreadingHTTPServer):
+    """Serves a disk: whole, with half of it missing at first, or slowly and without an end."""
+
+    daemon_threads = True
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.data = data
+        self.ranges: list[str | None] = []
+        #: An endless answer has begun; all shall end.
+        self.begun, self.stopping = threading.Event(), threading.Event()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        server, wanted = self.server, self.headers["Range"]
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+        data = server.data[start:]
+        endless = self.path == "/endless.raw"
+        self.send_response(206 if wanted else 200)
+        self.send_header("Content-Length", str(1 << 40 if endless else len(data)))
+        self.end_headers()
+        if endless:
+            with contextlib.suppress(OSError):
+                while not server.stopping.wait(0.02):
+                    self.wfile.write(bytes(4096))
+                    server.begun.set()
+            return
+        server.ranges.append(wanted)
+        cut = self.path == "/cut.raw" and not wanted
+        self.wfile.write(data[: len(data) // 2] if cut else data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def server(disk: Path) -> Iterator[Server]:
+    with Server(disk.read_bytes()) as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield made
+        made.stopping.set()
+        made.shutdown()
+        thread.join()
+
+
+def test_url_whose_download_breaks_off_is_continued(kvm: Cluster, server: Server) -> None:
+    server.ranges.clear()
+    sha256 = hashlib.sha256(server.data).hexdigest()
+    kvm.ok("image add --sha256", sha256, f"{server.url}/cut.raw")
+    assert server.ranges == [None, f"bytes={len(server.data) // 2}-"]
+    try:
+        [found] = kvm.cells("image list -o source,source_sha256,disk_size,copies", "cut")
+        assert found == [f"{server.url}/cut.raw", sha256, "8", "2"]
+    finally:
+        kvm.ok("image remove cut")
+
+
+def test_remote_api_adds_changes_and_removes_an_image(kvm: Cluster, server: Server) -> None:
+    api = Api(kvm)
+    api.done("POST /2/images", {"image_name": "far", "source": f"{server.url}/far.raw"})
+    [found] = [item for item in api.get("/2/images?bulk=1") if item["name"] == "far"]
+    assert (found["status"], found["disk_size"], found["copies"]) == ("ready", 8, 2)
+    api.done("PUT /2/images/far/modify", {"description": "From far"})
+    api.done("PUT /2/images/far/rename", {"new_name": "near"})
+    assert api.get("/2/images/near")["description"] == "From far"
+    assert api.ask("GET /2/images/far").status == 404
+    api.done("DELETE /2/images/near")
+    assert api.ask("GET /2/images/near").status == 404
+
+
+@pytest.fixture
+def adding(kvm: Cluster, image: str, server: Server) -> Iterator[subprocess.Popen[str]]:
+    """A command that adds an image whose download does not end, at work."""
+    server.begun.clear()
+    argv = kvm.argv("image", "add", f"{server.url}/endless.raw")
+    with subprocess.Popen(argv, env=kvm.env(), stderr=subprocess.PIPE, text=True) as command:
+        assert server.begun.wait(30)
+        yield command
+        command.wait(30)
+    assert kvm.cells("image list -o name") == [[image]]
+    assert list((kvm.paths().images / ".work").iterdir()) == []
+
+
+def test_job_that_makes_an_image_is_canceled_before_removal(
+    kvm: Cluster, adding: subprocess.Popen[str]
+) -> None:
+    ran = kvm.gnt("image remove endless")
+    assert ran.code == 1
+    [job] = re.findall(r"is making image 'endless'; .* gnt-job cancel (\d+)$", ran.err.strip())
+    kvm.ok("job cancel", job)
+    assert "the user canceled the job" in adding.communicate(timeout=30)[1]
+
+
+def test_killed_master_leaves_a_name_that_is_removed_at_once(
+    kvm: Cluster, adding: subprocess.Popen[str]
+) -> None:
+    """The node daemon goes on with the download; the removal ends it."""
+    kvm.kill_master()
+    assert kvm.start_master().code == 0
+    assert adding.wait(30) != 0
+    ran = kvm.gnt("cluster verify")
+    assert re.search(
+        r"interrupted while it made image endless; .* gnt-image remove endless", ran.out
+    )
+    kvm.ok("image remove endless")

@@ -9,6 +9,7 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.cluster import OpClusterVerifyConfig
 from ganeti.ops import locks
 from ganeti.ops.operation import Operation
+from ganeti.ops.planning import images as image_rules
 from ganeti.ops.verification import certificates, images
 from ganeti.ops.verification.report import Report
 
@@ -31,7 +32,7 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
             report.error("ECLUSTERDANGLINGINST", "node", node, text)
         self._check_interrupted(report)
         self._check_upgrade(report)
-        images.check_interrupted(report, ctx.config, ctx.reservations.list_jobs("image name"))
+        images.check_interrupted(report, ctx.config, ctx.reservations.list_jobs(image_rules.NAMES))
         report.section("Verifying cluster certificate files")
         certificates.authority(report, name, ctx.paths, ctx.clock.now())
         certificates.renewal(report, ctx.config, ctx.paths)

@@ -20,7 +20,9 @@ from ganeti.rpc.calls import NodeCalls
 
 
 class ImageAdd(PlannedOperation[OpImageAdd, Image, str]):
-    """Returns the uuid. The image is recorded first, so nothing is left that is not on record."""
+    """Returns the UUID. The record comes first: all that an interrupted job leaves is on record."""
+
+    cancelable = True
 
     @classmethod
     def check_submission(cls, op: OpImageAdd) -> None:
@@ -31,7 +33,7 @@ class ImageAdd(PlannedOperation[OpImageAdd, Image, str]):
     def decide(self) -> Image:
         op, ctx = self.op, self.ctx
         image_rules.check_new_name(ctx.config, op.image_name)
-        ctx.reserve("image name", op.image_name)
+        ctx.reserve(image_rules.NAMES, op.image_name)
         return Image(
             uuid=ImageUuid(str(uuid.uuid4())),
             name=op.image_name,

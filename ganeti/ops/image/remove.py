@@ -11,10 +11,13 @@ from ganeti.ops.steps import images
 
 
 class ImageRemove(PlannedOperation[OpImageRemove, Image, None]):
-    """The record goes first; files that a node keeps in spite of that are removed later."""
+    """The record goes first. A later gnt-cluster redist-conf removes files that stay on a node."""
 
     def decide(self) -> Image:
-        return self.ctx.config.image(self.op.image_name)
+        ctx = self.ctx
+        image = ctx.config.image(self.op.image_name)
+        image_rules.check_removable(image, ctx.reservations.list_jobs(image_rules.NAMES))
+        return image
 
     def hooks(self) -> Hooks:
         return image_rules.hooks(self.ctx.config, "image-remove", self.plan)

@@ -1,4 +1,4 @@
-"""Change what is noted about an image."""
+"""Change the description of an image."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Names of images, their hooks, and which one an instance is made from. Pure."""
+"""Names of images, their hooks, and the image of a new instance. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ganeti import errors
 from ganeti.model.config import Config
@@ -14,6 +14,8 @@ from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.operation import Hooks
 
+#: What jobs reserve while they make or rename an image.
+NAMES = "image name"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 
 
@@ -21,7 +23,7 @@ def check_name(name: str) -> None:
     """OpPrereqError for what cannot be the name of an image."""
     if not _NAME.fullmatch(name):
         raise errors.make_invalid_error(
-            f"'{name[:80]}' is not a name for an image: letters, digits and ._+- are allowed,"
+            f"invalid name '{name[:80]}' of an image: letters, digits and ._+- are allowed,"
             " a letter or digit first, 128 at most"
         )
 
@@ -42,8 +44,8 @@ def check_new_name(config: Config, name: str) -> None:
             text = f"image '{name}' exists already"
             if not image.ready:
                 text = (
-                    f"image '{name}' is incomplete: job {image.creating} makes it or was"
-                    f" interrupted; in that case run gnt-image remove {name} first"
+                    f"image '{name}' is incomplete: job {image.creating} makes it, or was"
+                    f" interrupted; if it was, run gnt-image remove {name} first"
                 )
             raise errors.make_exists_error(text)
 
@@ -53,9 +55,18 @@ def choose(config: Config, name: str) -> Image:
     image = config.image(name)
     if not image.ready:
         raise errors.make_state_error(
-            f"image '{image.name}' is incomplete: job {image.creating} makes it or was interrupted"
+            f"image '{image.name}' is incomplete: job {image.creating} makes it, or was interrupted"
         )
     return image
+
+
+def check_removable(image: Image, working: Collection[int]) -> None:
+    """OpPrereqError for an image that a job makes; ``working`` are the jobs that run."""
+    if image.creating in working:
+        raise errors.make_state_error(
+            f"job {image.creating} is making image '{image.name}'; wait for it, or cancel it"
+            f" first: gnt-job cancel {image.creating}"
+        )
 
 
 def find_uuid(config: Config, op: OpInstanceCreate) -> ImageUuid | None:
@@ -71,7 +82,7 @@ def choose_for(
         return None
     if op.mode is not InstCreateMode.CREATE:
         raise errors.make_invalid_error(
-            f"the content comes from elsewhere (mode {op.mode}), so there is no place for --image"
+            f"--image is for new disks; mode {op.mode} brings the content of its disks"
         )
     if op.os_type or op.no_install:
         what = "--os-type" if op.os_type else "--no-install"

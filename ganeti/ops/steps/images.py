@@ -38,7 +38,10 @@ def describe(ctx: Context, image: Image, *, first: Sequence[NodeUuid] = ()) -> N
 
 
 def spread(ctx: Context, image: Image, nodes: Sequence[Node]) -> list[NodeUuid]:
-    """Copy an image to nodes, all at the same time; returns those that have it. Warns of others."""
+    """Copy an image to nodes, all at the same time; returns those that have it, warns of others.
+
+    Blocks until all copies have ended. JobCanceled when the user cancels the job.
+    """
     wire = describe(ctx, image)
     begun = ctx.rpc.call_many(nodes, NodeCalls.image_keep, wire)
     done = []
@@ -46,10 +49,12 @@ def spread(ctx: Context, image: Image, nodes: Sequence[Node]) -> list[NodeUuid]:
         try:
             copy = begun[node.uuid].get()
             copy_progress.follow(ctx, node, copy, f"{image.name} to {node.name}")
+        except errors.JobCanceled:
+            raise
         except errors.GanetiError as err:
             ctx.warn(
                 f"node {node.name} has no copy of image {image.name}: {errors.text(err)};"
-                " gnt-cluster redist-conf makes it when the node can do that again"
+                " gnt-cluster redist-conf makes it once the node can hold it"
             )
             continue
         done.append(node.uuid)
@@ -59,8 +64,8 @@ def spread(ctx: Context, image: Image, nodes: Sequence[Node]) -> list[NodeUuid]:
 def settle(ctx: Context) -> None:
     """Give each candidate that answers its copy of each image, then remove what is not needed.
 
-    That is the files of images that were removed meanwhile, and those on nodes that are no
-    candidates any more. Does nothing in a cluster without images and without such files.
+    Not needed are files of removed images, and files on nodes that are not candidates any more.
+    Blocks until all copies are made. A cluster without images and without such files stays as is.
     """
     config = ctx.config
     answers = ctx.rpc.call_many(config.online_nodes(), NodeCalls.image_list)
@@ -116,9 +121,10 @@ def forget(ctx: Context, uuids: Sequence[str], nodes: Sequence[Node]) -> None:
 
 
 def write(ctx: Context, instance: Instance, disk: Disk, image: Image) -> None:
-    """Write an image to an active disk of an instance, on its primary node.
+    """Write an image to an active disk of an instance, on its primary node; blocks until its end.
 
-    Raises: what the node says.
+    Raises:
+        GanetiError: the node cannot fetch or write the image, or does not answer any more.
     """
     node = ctx.config.nodes[instance.primary_node]
     wire = annotate.disk(ctx.config, disk, node.group)

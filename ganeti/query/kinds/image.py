@@ -54,13 +54,13 @@ KIND.value("status", "Status", TEXT, "Whether it is ready, or incomplete (a job 
 )
 
 
-@KIND.field("nodes", "Nodes", OTHER, "Nodes that said that they have the whole file")
+@KIND.field("nodes", "Nodes", OTHER, "Nodes with the whole file")
 def _nodes(ctx: Context) -> Column[Image]:
     names = ctx.tables.node_names
     return lambda image: (0, sorted(names[uuid] for uuid in image.nodes if uuid in names))
 
 
-@KIND.field("copies", "Copies", NUMBER, "Number of nodes that said that they have the whole file")
+@KIND.field("copies", "Copies", NUMBER, "Number of nodes with the whole file")
 def _copies(ctx: Context) -> Column[Image]:
     names = ctx.tables.node_names
     return lambda image: (0, sum(uuid in names for uuid in image.nodes))

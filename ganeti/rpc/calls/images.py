@@ -23,7 +23,7 @@ class ImageCalls(ABC):
     @abstractmethod
     @call(timeout=URGENT)
     def image_facts(self, uuid: str) -> ImageFacts:
-        """What was found out while an image was made here."""
+        """Facts of an image that was made here; they are returned once."""
 
     @abstractmethod
     @call(timeout=URGENT)
@@ -38,7 +38,10 @@ class ImageCalls(ABC):
     @abstractmethod
     @call(timeout=FAST)
     def image_remove(self, uuids: list[str]) -> None:
-        """Remove images, and what is cached of them; no error for those that are gone."""
+        """Remove images and what is cached of them; no error for missing ones.
+
+        What makes or fetches one of them here ends.
+        """
 
     @abstractmethod
     @call(timeout=URGENT)

@@ -59,7 +59,9 @@ class Progress:
 def follow(ctx: Context, node: Node, copy: str, name: str) -> None:
     """Wait until a copy that was begun on a node has ended; ``name`` is that of the disk.
 
-    Raises: what the node says, when it failed or the node does not answer any more.
+    Raises:
+        JobCanceled: the user canceled the job; the caller's undo ends the copy.
+        GanetiError: the copy failed, or the node does not answer any more.
     """
     progress = Progress(name, ctx.clock.monotonic())
     while True:
@@ -68,6 +70,8 @@ def follow(ctx: Context, node: Node, copy: str, name: str) -> None:
         if found.ended:
             ctx.log(progress.end(found.size, found.zeros, now))
             return
+        if ctx.job.cancel_asked.is_set():
+            raise errors.JobCanceled(f"{name}: the user canceled the job")
         line = progress.make_line(found.done, found.size, now)
         if line is not None:
             ctx.log(line)
