@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from local_cluster import Cluster, Ran
@@ -38,10 +39,11 @@ def running(cluster: Cluster, node: str = "node2") -> list[str]:
     return sorted(path.name for path in directory.iterdir() if path.name[0] != ".")
 
 
-def jobs(cluster: Cluster, kind: str) -> list[list[str]]:
+def jobs(cluster: Cluster, kind: str) -> list[list[Any]]:
     """Summary, begin and end of jobs of a kind, by their begin."""
     rows = cluster.cells("job list -o summary,start_ts,end_ts")
-    return sorted((row for row in rows if row[0].startswith(kind)), key=lambda row: row[1])
+    found = [[row[0], *map(json.loads, row[1:])] for row in rows if row[0].startswith(kind)]
+    return sorted(found, key=lambda row: row[1])
 
 
 @pytest.fixture(scope="module", autouse=True)

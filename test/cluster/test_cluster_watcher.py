@@ -134,14 +134,14 @@ def test_instances_start_in_their_order_and_one_after_the_other(cluster: Cluster
     done = sorted(cluster.cells(f"job list -o {fields}", *(row[0] for row in rows)), key=_begin)
     assert done[0][1] == "INSTANCE_STARTUP(dns.example.com)"
     for earlier, later in itertools.pairwise(done):
-        assert earlier[3] <= later[2]
+        assert json.loads(earlier[3]) <= json.loads(later[2])
     script.unlink()
     for name in names:
         cluster.ok("instance remove -f", name)
 
 
-def _begin(row: list[str]) -> str:
-    return row[2]
+def _begin(row: list[str]) -> list[int]:
+    return json.loads(row[2])
 
 
 def test_daemons_that_died_are_started(cluster: Cluster) -> None:
