@@ -62,7 +62,8 @@ def kill(cluster: Cluster, name: str, node: str = "node1") -> None:
 
 
 def log(cluster: Cluster) -> str:
-    return (cluster.paths().log / "watcher.log").read_text()
+    path = cluster.paths().log / "watcher.log"
+    return path.read_text() if path.exists() else ""
 
 
 def status(cluster: Cluster) -> str:
