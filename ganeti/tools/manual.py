@@ -19,6 +19,7 @@ _TOOLS = (
     "kvm-console-wrapper",
     "lvmstrap",
     "mon-collector",
+    "move-instance",
     "node-cleanup",
     "prepare-node-join",
     "query-config",

@@ -24,7 +24,7 @@ NOT_YET: dict[str, frozenset[str]] = {
         "blockdev_image", "etc_hosts_modify", "instance_metadata_modify", "os_export",
     }),
     "daemons": frozenset({"ganeti-kvmd", "ganeti-metad"}),
-    "helper programs": frozenset({"tools/move-instance", "vif-ganeti-metad"}),
+    "helper programs": frozenset({"vif-ganeti-metad"}),
     "parameters with an effect": frozenset({
         "cluster disk_state",
         "cluster hv_state", "cluster install_image", "cluster maintain_node_health",

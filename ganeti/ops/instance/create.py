@@ -72,7 +72,9 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
     def variant(cls, op: OpInstanceCreate, ctx: Context) -> type[Operation[OpInstanceCreate, Any]]:
         if op.commit:
             return InstanceCommit
-        return InstanceReserve if op.forthcoming else cls
+        if op.forthcoming:
+            return InstanceReserve
+        return cls if op.mode is InstCreateMode.CREATE else _InstanceImport
 
     @classmethod
     def check_submission(cls, op: OpInstanceCreate) -> None:
@@ -240,3 +242,9 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         recorded = ctx.store.change("instance-promise", ctx.author, edit)
         ctx.undo.callback(ctx.store.change, "instance-add-undone", ctx.author, undo)
         return recorded
+
+
+class _InstanceImport(InstanceCreate):
+    """The content comes from an export or another cluster; the copy can be canceled."""
+
+    cancelable = True
