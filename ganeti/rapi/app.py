@@ -19,9 +19,10 @@ from ganeti.base import jsonio
 from ganeti.luxi.client import Client
 from ganeti.rapi import conditional, failures
 from ganeti.rapi import routes as table
-from ganeti.rapi.identity import Identity, list_permissions
+from ganeti.rapi.identity import ANONYMOUS, Identity, list_permissions
 from ganeti.rapi.route import NUMBERS, Call, Route
 from ganeti.rapi.scope import limit_client
+from ganeti.rapi.sessions import COOKIE, CSRF_HEADER, Session, Sessions, check_csrf
 from ganeti.rapi.writes import describe_unknown_argument
 
 #: Returns the identity of an Authorization header (or None) and an address, or raises the error.
@@ -81,8 +82,10 @@ class _Api:
         authenticate: Authenticate,
         guard: Guard | None,
         methods: Mapping[str, Mapping[str, Route]],
+        sessions: Sessions,
     ) -> None:
         self._luxi = luxi
+        self._sessions = sessions
         self._authenticate = authenticate
         self._guard = guard
         self._methods = methods
@@ -107,12 +110,13 @@ class _Api:
                     resp.status = falcon.HTTP_304
                     return
             resp.data = answer.data
+            for name, text in answer.headers.items():
+                resp.append_header(name, text)
 
         return respond
 
     def _understand(self, route: Route, req: falcon.Request, path: dict[str, str]) -> Call:
-        address = str(req.env.get("REMOTE_ADDR", ""))
-        identity = self._authenticate(req.get_header("Authorization"), address)
+        identity, session = self._identify(route, req)
         req.env["REMOTE_USER"] = identity.name
         identity.require(list_permissions(route.method, route.path, route.access))
         call = Call(
@@ -124,10 +128,27 @@ class _Api:
             luxi=limit_client(self._luxi(), identity),
             key=_key(req.get_header("Idempotency-Key")),
             environ=req.env,
+            session=session,
         )
         if self._guard is not None:
             self._guard(call)
         return call
+
+    def _identify(self, route: Route, req: falcon.Request) -> tuple[Identity, Session | None]:
+        """Who asks, and by which session if neither a password nor a token is given."""
+        header = req.get_header("Authorization")
+        if header is None and route.before_login:
+            return ANONYMOUS, None
+        secrets = req.get_cookie_values(COOKIE)
+        if header is not None or not secrets:
+            return self._authenticate(header, str(req.env.get("REMOTE_ADDR", ""))), None
+        found = self._sessions.find(secrets[0]) if len(secrets) == 1 else None
+        if found is None:
+            raise errors.AuthenticationError("The session has ended; log in again")
+        session, identity = found
+        if req.method not in ("GET", "HEAD"):
+            check_csrf(session, req.get_header(CSRF_HEADER))
+        return identity, session
 
 
 def _arguments(route: Route, text: str) -> dict[str, Any]:
@@ -181,10 +202,14 @@ def _key(text: str | None) -> str | None:
 
 
 def _answer_failure(
-    _req: falcon.Request, resp: falcon.Response, err: BaseException, _params: object
+    req: falcon.Request, resp: falcon.Response, err: BaseException, _params: object
 ) -> None:
     status = failures.status_of(err)
-    _refuse(resp, status, failures.text_of(err), failures.headers_of(err, status))
+    headers = failures.headers_of(err, status)
+    if req.get_header("X-Requested-With") == "ui":
+        # A browser would ask for a password in a dialog of its own.
+        headers.pop("WWW-Authenticate", None)
+    _refuse(resp, status, failures.text_of(err), headers)
 
 
 def _answer_refusal(
@@ -228,10 +253,11 @@ def make_app(
     authenticate: Authenticate,
     guard: Guard | None = None,
     routes: tuple[Route, ...] = table.ROUTES,
+    sessions: Sessions | None = None,
 ) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
     """The application. ``luxi`` returns the LUXI client of the calling thread."""
     methods = table.group_by_path(routes)
-    api = _Api(luxi, authenticate, guard, methods)
+    api = _Api(luxi, authenticate, guard, methods, sessions or Sessions())
     app = falcon.App(media_type="application/json", middleware=[_Every()])
     app.req_options.strip_url_path_trailing_slash = True
     app.router_options.converters["segment"] = _Segment

@@ -14,6 +14,7 @@ from ganeti.base import files, inotify
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.rapi import tokens, users
 from ganeti.rapi.identity import ANONYMOUS, Identity
+from ganeti.rapi.sessions import Backing
 from ganeti.rapi.throttle import Throttle
 from ganeti.rapi.tokens import Tokens
 from ganeti.rapi.users import Users
@@ -135,6 +136,39 @@ class Authenticator:
                 return self._identify_by_token(text, address)
             return self._identify_by_password(name, password, address)
         raise errors.AuthenticationError("Only Basic and Bearer authentication is known")
+
+    def log_in(self, name: str, password: bytes, address: str) -> Backing:
+        """What backs a session that begins with a password; as slow and as strict as a request.
+
+        Raises:
+            AuthenticationError: the user or the password is wrong.
+            ThrottledError: too many wrong passwords came from there.
+        """
+        line = self._users.find(name)
+        identity = self._identify_by_password(name, password, address)
+
+        def find() -> Identity | None:
+            return identity if line is not None and self._users.find(name) == line else None
+
+        return find
+
+    def log_in_by_token(self, text: str, address: str) -> Backing:
+        """What backs a session that begins with a token.
+
+        Raises:
+            AuthenticationError: the token is wrong or over.
+            ThrottledError: too many wrong passwords came from there.
+        """
+        found = self._tokens.find(text, self._clock.now())
+        if found is None:
+            self._refuse_early(address)
+            raise self._make_error("token", address)
+        token = found
+
+        def find() -> Identity | None:
+            return token.identity if self._tokens.has(token, self._clock.now()) else None
+
+        return find
 
     def _make_error(self, what: str, address: str, name: str = "") -> errors.AuthenticationError:
         count = self._throttle.note_failure(address, name)

@@ -9,7 +9,7 @@ import logging
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +27,8 @@ from ganeti.rapi import access_log, failures
 from ganeti.rapi.app import make_app
 from ganeti.rapi.authenticate import Authenticator
 from ganeti.rapi.clients import Clients
+from ganeti.rapi.login import DOOR, SESSIONS
+from ganeti.rapi.sessions import Sessions
 from ganeti.rapi.waits import WAITING_ROOM, WaitingRoom
 
 log = logging.getLogger(__name__)
@@ -157,11 +159,12 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         tls = options.identity.server_context(require_client=False)
     stop = daemon.StopSignal(lambda: _reload(authenticator, tls))
     stop.install()
-    room = WaitingRoom(where.luxi_socket)
-    app = make_app(luxi=Clients(where.luxi_socket), authenticate=authenticator)
+    room, sessions = WaitingRoom(where.luxi_socket), Sessions()
+    app = make_app(luxi=Clients(where.luxi_socket), authenticate=authenticator, sessions=sessions)
+    shared = {WAITING_ROOM: room, SESSIONS: sessions, DOOR: authenticator}
     server = HttpServer(
         (options.serving.address, options.serving.port),
-        _trust_proxy(access_log.logged(_limit_room(app, room)), tls),
+        _trust_proxy(access_log.logged(_share(app, shared)), tls),
         tls,
         threads=options.serving.max_clients,
         max_body=MAX_BODY,
@@ -192,7 +195,8 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
             )
         room.start()
         stack.callback(room.stop)
-        authenticator.on_change = room.events.hang_up
+        authenticator.on_change = lambda: _ask_again(sessions, room)
+        sessions.on_end = room.events.hang_up
         stack.enter_context(_watch_files(authenticator, tls, options, where))
         log.info("Remote API of %s serves %s:%d", paths.hostname(), options.serving.address, port)
         daemon.tune_collector()
@@ -202,9 +206,17 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         log.info("Remote API stops")
 
 
-def _limit_room(app: App, room: WaitingRoom) -> App:
+def _ask_again(sessions: Sessions, room: WaitingRoom) -> None:
+    """Users or tokens may be others: end what they back no more, let readers of events return."""
+    sessions.check_all()
+    room.events.hang_up()
+
+
+def _share(app: App, shared: Mapping[str, object]) -> App:
+    """Let handlers find what the daemon keeps for all requests."""
+
     def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Any:
-        environ[WAITING_ROOM] = room
+        environ.update(shared)
         return app(environ, start)
 
     return serve

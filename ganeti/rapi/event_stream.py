@@ -52,6 +52,8 @@ class Wish:
     kinds: frozenset[str] = frozenset()
     objects: frozenset[str] = frozenset()
     after: str | None = None
+    #: whether the reader may still read
+    may_stay: Callable[[], bool] = lambda: True
     #: is told the HTTP status and the bytes sent when the reader is gone
     note: Callable[[int, int], None] = lambda _status, _size: None
 
@@ -169,8 +171,8 @@ class EventStream:
     def _beat(self) -> None:
         self._loop.call_later(self._heartbeat, self._beat)
         oldest = SYSTEM.monotonic() - LONGEST
-        for reader in [*self._readers]:
-            if reader.since < oldest:
+        for reader, wish in list(self._readers.items()):
+            if reader.since < oldest or not wish.may_stay():
                 reader.close()
                 self._drop(reader)
             else:

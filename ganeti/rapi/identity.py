@@ -10,6 +10,8 @@ from ganeti.model.limits import Limits
 
 READ = "read"
 WRITE = "write"
+#: Held by everybody who has said who it is; cannot be given or denied.
+KNOWN = "known"
 #: Family of single permissions by the first part of a path after ``/2/``; else ``cluster``.
 _FAMILIES = {
     "instances": "instance",
@@ -52,7 +54,7 @@ def list_permissions(method: str, path: str, access: Iterable[str]) -> frozenset
     ``access`` is the list of the interface (``read``, ``write``), of which one suffices.
     """
     names = frozenset(access)
-    return names | {permission_of(method, path)} if names else names
+    return names | {permission_of(method, path)} if names - {KNOWN} else names
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ class Identity:
         names = frozenset(wanted)
         if not names:
             return True
+        if KNOWN in names:
+            return not self.anonymous
         singles = [name for name in names if "." in name]
         if any(f"-{form}" in self.permissions for name in singles for form in _forms(name)):
             return False

@@ -11,7 +11,9 @@ from ganeti import constants
 from ganeti.rapi import schemas
 from ganeti.rapi.differences import difference
 from ganeti.rapi.failures import REALM
-from ganeti.rapi.route import NUMBERS, Arg, ArgKind, Route
+from ganeti.rapi.identity import permission_of
+from ganeti.rapi.route import ANYBODY, KNOWN, NUMBERS, Arg, ArgKind, Route
+from ganeti.rapi.sessions import COOKIE
 
 Document = dict[str, Any]
 
@@ -33,6 +35,7 @@ _PLACES = {
     "uuid": "UUID of the object",
     "disk": "Index of the disk",
     "job_id": "Job id",
+    "id": "Id of a session",
     "resource": "Kind of thing",
 }
 _KINDS: Mapping[ArgKind, Document] = {
@@ -77,7 +80,10 @@ def document(routes: Iterable[Route]) -> Document:
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {"Error": dict(schemas.ERROR)},
-            "securitySchemes": {"basic": {"type": "http", "scheme": "basic", "description": REALM}},
+            "securitySchemes": {
+                "basic": {"type": "http", "scheme": "basic", "description": REALM},
+                "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+            },
         },
     }
 
@@ -99,12 +105,14 @@ def _operation(route: Route) -> Document:
         "tags": [tag(route.path)],
         "parameters": _parameters(route),
         "responses": _responses(route),
-        "security": [{"basic": []}] if route.access else [{}, {"basic": []}],
+        "security": [*([] if route.access else [{}]), {"basic": []}, {"session": []}],
     }
     if route.opcode is not None:
         operation["x-ganeti-opcode"] = route.opcode.__struct_config__.tag
     if route.access:
         operation["x-ganeti-access"] = list(route.access)
+    if route.access not in (ANYBODY, KNOWN):
+        operation["x-ganeti-permission"] = permission_of(route.method, route.path)
     if route.body is not None:
         operation["requestBody"] = {
             "required": route.body_required,

@@ -12,7 +12,7 @@ from ganeti.opcodes.base import OpCode, id_of
 from ganeti.rapi import openapi
 from ganeti.rapi.differences import DRY_RUN
 from ganeti.rapi.identity import permission_of
-from ganeti.rapi.route import REASON, Route
+from ganeti.rapi.route import KNOWN, REASON, Route
 
 _HEAD = """\
 # Remote API
@@ -115,6 +115,8 @@ def _lines(route: Route) -> Iterator[str]:
 def _rights(route: Route) -> str:
     if not route.access:
         return "Needs no permission."
+    if route.access == KNOWN:
+        return "Needs no permission, but a user or a token."
     names = [*route.access, permission_of(route.method, route.path)]
     return f"Needs {' or '.join(f'`{name}`' for name in dict.fromkeys(names))}."
 

@@ -8,14 +8,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from ganeti.base import jsonio
 from ganeti.luxi.client import Client
 from ganeti.opcodes.base import OpCode
 from ganeti.rapi import failures
+from ganeti.rapi.identity import KNOWN as _KNOWN
 from ganeti.rapi.identity import Identity
+from ganeti.rapi.sessions import Session
 
 VARIABLE = re.compile(r"\{(\w+)\}")
 #: Access of a route that asks for no permission: whoever may connect at all.
 ANYBODY: tuple[str, ...] = ()
+#: Access of a route that only asks who it is, because it is about that one.
+KNOWN: tuple[str, ...] = (_KNOWN,)
 #: Variables that stand for a number; all others for a name or a uuid.
 NUMBERS = frozenset({"disk", "job_id"})
 
@@ -88,6 +93,8 @@ class Call:
     key: str | None = None
     #: WSGI environment, for what only few routes need
     environ: Mapping[str, Any] = field(default_factory=dict)
+    #: the session of a browser that the request belongs to
+    session: Session | None = None
 
     def flag(self, name: str) -> bool:
         """Whether a flag of the query string is set."""
@@ -105,6 +112,13 @@ class Ready:
     data: bytes
     #: version of the object, when it has one; part of its ETag
     version: str = ""
+    #: headers of its own
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def encode(cls, value: object, headers: Mapping[str, str]) -> Ready:
+        """A value as JSON text, with headers."""
+        return cls(jsonio.answer_bytes(value), headers=headers)
 
 
 Handler = Callable[[Call], Any]
@@ -131,6 +145,8 @@ class Route:
     answer: Mapping[str, Any] = field(default_factory=dict)
     content_type: str = "application/json"
     opcode: type[OpCode] | None = None
+    #: whether it answers those who have not said who they are in any case, as they log in by it
+    before_login: bool = False
     #: whether it changes nothing although its method says otherwise
     safe: bool = False
     #: statuses of its own, besides those that every route may answer with

@@ -9,6 +9,7 @@ from ganeti.base import jsonio
 from ganeti.rapi import (
     cluster,
     jobs,
+    login,
     openapi,
     parts,
     queries,
@@ -41,6 +42,7 @@ ROUTES: tuple[Route, ...] = (
         answer=schemas.OBJECT,
     ),
     *cluster.ROUTES,
+    *login.ROUTES,
     *reads.ROUTES,
     *parts.ROUTES,
     *jobs.ROUTES,

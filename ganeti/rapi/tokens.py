@@ -96,6 +96,15 @@ class Tokens:
 
     def check(self, text: str, now: float) -> Identity | None:
         """Who has this token; None when it is unknown, wrong or over."""
+        found = self.find(text, now)
+        return None if found is None else found.identity
+
+    def has(self, token: Token, now: float) -> bool:
+        """Whether a token is still there, unchanged, and not over."""
+        return self._by_id.get(token.id) == token and not token.expired(now)
+
+    def find(self, text: str, now: float) -> Token | None:
+        """What is kept of this token; None when it is unknown, wrong or over."""
         match = _TOKEN.fullmatch(text)
         if match is None:
             return None
@@ -104,7 +113,7 @@ class Tokens:
         right = hmac.compare_digest(digest_of(text), digest)
         if token is None or not right or token.expired(now):
             return None
-        return token.identity
+        return token
 
 
 def looks_like_token(text: str) -> bool:

@@ -97,6 +97,10 @@ class Users:
     def __len__(self) -> int:
         return len(self._users)
 
+    def find(self, name: str) -> User | None:
+        """The line of a user."""
+        return self._users.get(name)
+
     def recall(self, name: str, password: bytes) -> Identity | None:
         """The user if this password was right before; takes no time."""
         known = self._proved.get(name)

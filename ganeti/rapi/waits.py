@@ -16,6 +16,7 @@ from ganeti.net.http_detached import Detached
 from ganeti.rapi import failures, parking, schemas
 from ganeti.rapi.access_log import LATER
 from ganeti.rapi.event_stream import EventStream, Wish
+from ganeti.rapi.login import SESSIONS
 from ganeti.rapi.parking import Loop, LuxiCall, WaitingClient
 from ganeti.rapi.route import Arg, ArgKind, Call, Route
 
@@ -212,8 +213,14 @@ def _events(call: Call) -> None:
     after = call.environ.get("HTTP_LAST_EVENT_ID") or call.query.get("after")
     words = {name: frozenset(call.query.get(name, ())) for name in ("kind", "object")}
     room, take_over = _room(call)
-    wish = Wish(words["kind"], words["object"], after, _log_later(call))
+    wish = Wish(words["kind"], words["object"], after, _may_stay(call), _log_later(call))
     take_over(lambda connection: room.events.add(connection, wish))
+
+
+def _may_stay(call: Call) -> Callable[[], bool]:
+    """Whether who follows events may go on: not when the session is over meanwhile."""
+    session, sessions = call.session, call.environ.get(SESSIONS)
+    return lambda: session is None or sessions is None or sessions.is_alive(session)
 
 
 def _log_later(call: Call) -> Callable[[int, int], None]:
