@@ -165,6 +165,11 @@ class Paths:
         return self.data / "ssh-managed"
 
     @property
+    def hosts_managed(self) -> Path:
+        """Is there when this node lets its cluster list nodes in ``/etc/hosts``."""
+        return self.data / "hosts-managed"
+
+    @property
     def domain_secret(self) -> Path:
         return self.data / "cluster-domain-secret"
 

@@ -18,7 +18,7 @@ from ganeti.doctor import examine, needs
 from ganeti.model import ssconf_keys
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
-from ganeti.net import certs, pem, resolve
+from ganeti.net import certs, hosts_file, pem, resolve
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
 from ganeti.storage.registry import file_settings, traits_of
@@ -58,15 +58,26 @@ def init_cluster(settings: InitSettings) -> list[str]:
         write_ssconf(where, ssconf.values(Config(data)))
         if cluster.modify_ssh_setup:
             files.write_atomic(where.ssh_managed, "", mode=0o644)
+        problems = _list_in_hosts(where, host, address) if cluster.modify_etc_hosts else []
         write_checkpoint(Config(data), where)
         # From here on it is a cluster, even if this command is killed.
         files.remove(where.init_mark)
         undo.callback(services.stop, constants.NODED, where)
         services.start(constants.NODED, where)
         undo.callback(services.stop_master, where)
-        problems = services.start_master(where)
+        problems += services.start_master(where)
         undo.pop_all()
     return problems
+
+
+def _list_in_hosts(where: Paths, host: str, address: str) -> list[str]:
+    """Begin the list of nodes in ``/etc/hosts``; a text if that is not possible."""
+    files.write_atomic(where.hosts_managed, "", mode=0o644)
+    try:
+        hosts_file.change(where, "add", host, address)
+    except errors.GanetiError as err:
+        return [f"{where.hosts} does not list the nodes: {errors.text(err)}"]
+    return []
 
 
 def _check_new(where: Paths) -> None:
@@ -180,6 +191,7 @@ def _own_files(where: Paths) -> Iterator[Path]:
 
 def remove_files(where: Paths) -> None:
     """Remove what makes this node a part of a cluster; disks of instances stay. Idempotent."""
+    hosts_file.leave(where)
     for path in (*_own_files(where), *where.rapi.glob("*")):
         files.remove(path)
     for path in (*where.data.glob("ssconf_*"), *where.history.glob("*"), where.epoch_file):

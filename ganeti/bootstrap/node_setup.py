@@ -21,7 +21,7 @@ from ganeti.base.typed import doc
 from ganeti.bootstrap.init import make_directories, sweep, write_ssconf
 from ganeti.doctor import examine
 from ganeti.doctor.facts import Wish
-from ganeti.net import pem
+from ganeti.net import hosts_file, pem
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
 from ganeti.storage.registry import file_settings
@@ -40,6 +40,7 @@ class SetupRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     ssconf: dict[str, str] = {}
     start: bool = True
     manage_ssh: Annotated[bool, doc("Let the cluster say who may log in as root")] = False
+    manage_hosts: Annotated[bool, doc("Let the cluster list its nodes in /etc/hosts")] = False
     now: Annotated[float | None, doc("Unix time of the master")] = None
     needs: Annotated[
         dict[str, Any] | None, doc("What instances of the cluster need on this server")
@@ -109,6 +110,10 @@ def setup(request: SetupRequest) -> list[str]:
         files.write_atomic(where.ssh_managed, "", mode=0o644)
     else:
         files.remove(where.ssh_managed)
+    if request.manage_hosts:
+        files.write_atomic(where.hosts_managed, "", mode=0o644)
+    else:
+        hosts_file.leave(where)
     write_ssconf(where, request.ssconf)
     file_paths.write_default(where, (request.ssconf.get(key, "") for key in file_settings()))
     files.remove(where.init_mark)

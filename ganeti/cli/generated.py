@@ -715,6 +715,7 @@ OPCODES: dict[str, Any] = {
         ('ssconf', 'keyval', None, (), ''),
         ('start', 'switch_off', True, (), ''),
         ('manage_ssh', 'switch', False, (), 'Let the cluster say who may log in as root'),
+        ('manage_hosts', 'switch', False, (), 'Let the cluster list its nodes in /etc/hosts'),
         ('now', 'float', None, (), 'Unix time of the master'),
         ('needs', 'keyval', None, (), 'What instances of the cluster need on this server'),
         ('force_join', 'switch', False, (), 'Remove the node from the cluster it belongs to'),

@@ -7,12 +7,14 @@ import logging
 import math
 import os
 import pwd
+import threading
 from typing import Any
 
 from ganeti import errors
 from ganeti.base import files as base_files
 from ganeti.base import retry
 from ganeti.model import ssconf_keys
+from ganeti.net import hosts_file
 from ganeti.node import distributed
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.files import FileCalls
@@ -29,6 +31,7 @@ class Files(FileCalls):
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
+        self._hosts = threading.Lock()
 
     def upload_file_single(
         self,
@@ -63,6 +66,27 @@ class Files(FileCalls):
         except OSError as err:
             raise errors.GenericError(f"cannot write {file.path}: {err.strerror}") from err
         log.info("replaced %s", file.path)
+
+    def etc_hosts_modify(self, mode: str, name: str, ip: str) -> None:
+        """Change the lines of the cluster in ``/etc/hosts``; on disk when this returns.
+
+        Lines of the administrator stay, and count for the names in them.
+
+        Raises:
+            OpPrereqError: root of this node did not agree.
+            ParameterError: not the name or the address of a node.
+            ParseError: the marks in the file are damaged.
+            GenericError: the file cannot be written.
+        """
+        mark = self._context.paths.hosts_managed
+        with self._hosts:
+            if not mark.exists():
+                raise errors.make_state_error(
+                    f"this node does not let the cluster change its hosts file; to allow it:"
+                    f" touch {mark}"
+                )
+            if hosts_file.change(self._context.paths, mode, name, ip):
+                log.info("%s %s in %s", mode, name, self._context.paths.hosts)
 
     def write_ssconf_files(self, values: dict[str, str]) -> None:
         """Replace ssconf files; those that have the wanted content already are left alone.

@@ -48,7 +48,7 @@ def cluster_files(paths: Paths) -> Iterator[Path]:
     )
     yield from data.glob("watcher.*.data")
     yield from data.glob("watcher.*.instance-status")
-    yield from (paths.known_hosts, paths.ssh_managed)
+    yield from (paths.known_hosts, paths.ssh_managed, paths.hosts_managed)
     yield from data.glob("ssconf_*")
     yield from (paths.spice_cert, paths.spice_ca_cert)
     yield from paths.previous_crypto.glob("*/*")

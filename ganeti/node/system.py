@@ -15,7 +15,7 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.base import daemon, files, process
 from ganeti.hypervisor.interface import PowerCycling
-from ganeti.net import interfaces, pem
+from ganeti.net import hosts_file, interfaces, pem
 from ganeti.node import membership
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.system import SystemCalls
@@ -166,6 +166,7 @@ class System(SystemCalls):
             GenericError: a file cannot be removed.
         """
         log.warning("this node leaves the cluster")
+        hosts_file.leave(self._context.paths)
         membership.remove(membership.cluster_files(self._context.paths))
         self._context.on_leave()
 

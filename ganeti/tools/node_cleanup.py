@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ganeti import constants, paths
 from ganeti.base import files, services
+from ganeti.net import hosts_file
 from ganeti.node import membership
 from ganeti.paths import Paths
 from ganeti.tools import entry
@@ -52,6 +53,7 @@ def _clean(where: Paths, *, yes: bool) -> int:
     for service in reversed(services.ALL.values()):
         if services.stop(service.name, where):
             print(f"Stopped {service.name}")
+    hosts_file.leave(where)
     # Again, as they may have written something at the end.
     found = sorted(_files(where))
     membership.remove(found)

@@ -10,6 +10,8 @@ import pytest
 from local_cluster import Cluster, tool
 from waiting import wait_for
 
+from ganeti.net import hosts_file
+
 CANDIDATE_FILES = ("ca.key", "config.data")
 
 
@@ -203,3 +205,43 @@ def test_restricted_commands(cluster: Cluster) -> None:
     assert cluster.ok("node restricted-command status", "node2").lines == ["node2", "well"]
     ran = cluster.gnt("node restricted-command ../status", "node2")
     assert "cannot be the name of a restricted command" in ran.err
+
+
+def test_hosts_files_list_the_nodes_where_root_lets_them(cluster: Cluster) -> None:
+    """``modify_etc_hosts``: the lines between the marks follow the nodes."""
+    lines = {}
+    for node in ("node1", "node2", "node3"):
+        hosts = cluster.paths(node).hosts
+        lines[node] = hosts.read_text()
+        own = [line for line in lines[node].splitlines() if "node3.example.com" not in line]
+        hosts.write_text("".join(f"{line}\n" for line in own))
+    cluster.paths("node1").hosts_managed.touch()
+    cluster.paths("node2").hosts_managed.touch()
+
+    def marked(node: str) -> list[str]:
+        rest = cluster.paths(node).hosts.read_text().partition(hosts_file.BEGIN)[2]
+        return [line.split()[1] for line in rest.splitlines()[1:-1]]
+
+    ran = cluster.ok("cluster modify --modify-etc-hosts=yes")
+    assert "the hosts file of node3.example.com is not up to date" in ran.out + ran.err
+    assert (marked("node1"), marked("node2")) == (["node3.example.com"],) * 2
+    assert marked("node3") == []
+    cluster.paths("node3").hosts_managed.touch()
+    cluster.ok("cluster redist-conf")
+    assert marked("node3") == ["node3.example.com"]
+    # a damaged file is named, and the others are served
+    damaged = cluster.paths("node2").hosts
+    damaged.write_text(damaged.read_text() + f"{hosts_file.BEGIN}\n")
+    ran = cluster.ok("cluster redist-conf")
+    assert "node2.example.com is not up to date" in ran.out + ran.err
+    assert "repair or remove them" in ran.out + ran.err
+    damaged.write_text(lines["node2"])
+    cluster.ok("node remove node3")
+    assert marked("node1") == []
+    assert not cluster.paths("node3").hosts_managed.exists()
+    assert marked("node3") == []
+    for node in ("node1", "node3"):
+        cluster.paths(node).hosts.write_text(lines[node])
+    cluster.ok("node add --no-ssh-key-check", "node3.example.com")
+    assert cluster.paths("node3").hosts_managed.exists()
+    cluster.ok("cluster modify --modify-etc-hosts=no")

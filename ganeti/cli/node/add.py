@@ -166,4 +166,5 @@ def _request(name: str, address: str, cluster_name: str) -> dict[str, Any]:
         "ssconf": ssconf.read_contents(),
         "start": True,
         "manage_ssh": where.ssh_managed.exists(),
+        "manage_hosts": where.hosts_managed.exists(),
     }

@@ -7,7 +7,7 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.cluster import OpClusterRedistConf
 from ganeti.ops.operation import Needs, Operation
 from ganeti.ops.steps import images
-from ganeti.ops.steps.nodes import shared_files, ssh_keys
+from ganeti.ops.steps.nodes import hosts_files, shared_files, ssh_keys
 
 
 class ClusterRedistConf(Operation[OpClusterRedistConf, None]):
@@ -28,4 +28,5 @@ class ClusterRedistConf(Operation[OpClusterRedistConf, None]):
         for failure in failures:
             ctx.warn(failure)
         ssh_keys.bring_up_to_date(ctx)
+        hosts_files.bring_up_to_date(ctx)
         images.settle(ctx)

@@ -23,7 +23,7 @@ from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.ops.operation import Finding, FindingOperation, Hooks, PlannedOperation
 from ganeti.ops.planning import cluster_settings, communication_network, policy
 from ganeti.ops.steps import images
-from ganeti.ops.steps.nodes import candidates, master_ip, ssh_keys, switches
+from ganeti.ops.steps.nodes import candidates, hosts_files, master_ip, ssh_keys, switches
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 from ganeti.storage.registry import volume_templates
@@ -197,6 +197,8 @@ class ClusterSetParams(
             )
         if self.op.candidate_pool_size is not None:
             ssh_keys.bring_up_to_date(ctx)
+        if changed.get("modify_etc_hosts"):
+            hosts_files.bring_up_to_date(ctx)
         if self.plan.demoted and ctx.config.images:
             images.settle(ctx)
         if not self.plan.jobs:

@@ -18,7 +18,7 @@ from ganeti.net import resolve
 from ganeti.opcodes.node import OpNodeAdd
 from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.planning import checks
-from ganeti.ops.steps.nodes import candidates, shared_files, ssh_keys, switches
+from ganeti.ops.steps.nodes import candidates, hosts_files, shared_files, ssh_keys, switches
 from ganeti.rpc.calls import NodeCalls
 
 
@@ -143,6 +143,7 @@ class NodeAdd(PlannedOperation[OpNodeAdd, _Plan, None]):
         for failure in [*failures, *ctx.services.distribute_ssconf()]:
             ctx.warn(failure)
         ssh_keys.bring_up_to_date(ctx)
+        hosts_files.add(ctx, node)
         switches.configure(ctx, [ctx.config.nodes[node.uuid]])
 
     def _node(self, config: Config) -> Node:

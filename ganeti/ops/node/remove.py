@@ -9,7 +9,7 @@ from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeRemove
 from ganeti.ops.operation import Hooks, PlannedOperation
-from ganeti.ops.steps.nodes import candidates, ssh_keys
+from ganeti.ops.steps.nodes import candidates, hosts_files, ssh_keys
 from ganeti.rpc.calls import NodeCalls
 
 
@@ -67,3 +67,4 @@ class NodeRemove(PlannedOperation[OpNodeRemove, Node, None]):
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
         ssh_keys.bring_up_to_date(ctx)
+        hosts_files.remove(ctx, node)

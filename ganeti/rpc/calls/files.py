@@ -31,6 +31,14 @@ class FileCalls(ABC):
         """Replace ``ssconf_<key>`` files; unknown keys are refused."""
 
     @abstractmethod
+    @call(timeout=NORMAL)
+    def etc_hosts_modify(self, mode: str, name: str, ip: str) -> None:
+        """Add (``add``) a node to ``/etc/hosts``, or remove it (``remove``).
+
+        Refused where root did not agree (``gnt-cluster init --no-etc-hosts``).
+        """
+
+    @abstractmethod
     @call(timeout=URGENT)
     def set_watcher_pause(self, until: float | None) -> None:
         """Pause the watcher until a time (seconds since the epoch), or continue."""

@@ -148,6 +148,11 @@ EFFECTS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
         f"{CLUSTER}test_cluster_drbd.py::test_helper_and_parameters_are_checked",
         "drbd-usermode-helper",
     ),
+    "cluster modify_etc_hosts": (
+        "lines in the hosts files of nodes",
+        f"{CLUSTER}test_cluster_node_roles.py"
+        "::test_hosts_files_list_the_nodes_where_root_lets_them",
+    ),
     "cluster default_iallocator": (
         "who chooses the node",
         f"{CLUSTER}test_cluster_allocators.py::test_a_new_instance_goes_where_most_is_free",
