@@ -98,6 +98,11 @@ class Paths:
         return self.data / "queue"
 
     @property
+    def samples(self) -> Path:
+        """What the node daemon measured of the node and its guests, see ``node/rings.py``."""
+        return self.data / "samples"
+
+    @property
     def ca_cert(self) -> Path:
         """Certificates of the cluster authority, PEM, readable by all; may hold several."""
         return self.data / "ca.pem"

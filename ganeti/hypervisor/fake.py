@@ -32,12 +32,15 @@ from ganeti.model.names import MigrationState, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,
+    GuestCounters,
     InstanceInfo,
     MigrationStatus,
     NodeDisk,
     NodeInstance,
     NodeNic,
 )
+
+_COUNTED = ("disk_read", "disk_write", "disk_read_ops", "disk_write_ops", "net_receive", "net_send")
 
 
 class FakeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -127,6 +130,19 @@ class FakeHypervisor(Hypervisor):
         look = self.info if rules else self.guests.read
         found = {name: look(name) for name in sorted(names)}
         return {name: info for name, info in found.items() if info is not None}
+
+    def counters(self) -> dict[str, GuestCounters]:
+        """Guests that do nothing use nothing but memory; no script is asked."""
+        guests = {name: self.guests.read(name) for name in self.guests.names()}
+        return {
+            name: GuestCounters(
+                cpu=0.0,
+                memory=info.memory * 1024 * 1024,
+                **dict.fromkeys(_COUNTED, 0),
+            )
+            for name, info in guests.items()
+            if info is not None
+        }
 
     def watch_ends(self, look: Callable[[], None]) -> Callable[[], None]:
         """A guest ends when its file is removed."""

@@ -15,6 +15,7 @@ import msgspec
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,
+    GuestCounters,
     InstanceInfo,
     MigrationStatus,
     NodeDisk,
@@ -284,6 +285,17 @@ class EndTelling(Protocol):
         """Call ``look`` whenever a guest may have ended, from a thread of its own.
 
         Returns how that is stopped. HypervisorError when something that it needs is missing.
+        """
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """Counts what guests use."""
+
+    def counters(self) -> dict[str, GuestCounters]:
+        """Counters of the guests that run here, by name; blocks a second per guest at most.
+
+        A guest that cannot be asked now is left out, or has only what is known without asking.
         """
 
 

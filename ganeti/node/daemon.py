@@ -144,6 +144,7 @@ def _serve(
         log.info("Node daemon of %s serves %s:%d", context.name, options.address, port)
         families.ends.start()
         families.standby.start()
+        families.sampler.start()
         background.report_ready()
         if tell_master:
             families.report.send_start()

@@ -26,6 +26,8 @@ from ganeti.node.migration import Migration
 from ganeti.node.mirrors import Mirrors
 from ganeti.node.replica import Replica
 from ganeti.node.run_rights import RunRights
+from ganeti.node.sampler import Sampler
+from ganeti.node.samples import NodeSamples
 from ganeti.node.ssh import Ssh
 from ganeti.node.standby import Standby
 from ganeti.node.storage import Storage
@@ -58,6 +60,8 @@ class Families:
         #: to be started when this node daemon serves calls
         self.ends = EndWatch(context, self.report.send)
         guest_ends = GuestEnds(context)
+        #: to be started when this node daemon serves calls
+        self.sampler = Sampler(context)
         instances = Instances(context, disks, rights, self.ends)
         guest_os = GuestOs(context, disks)
         ssh = Ssh(context)
@@ -84,6 +88,7 @@ class Families:
             Mirrors(context, disks),
             instances,
             rights,
+            NodeSamples(context, self.sampler),
             Hotplug(context, disks),
             Migration(context, disks, rights, self.ends),
             guest_os,
@@ -94,6 +99,7 @@ class Families:
             X509(context),
         )
         self._stops = (
+            self.sampler.stop,
             self.standby.stop,
             self.ends.stop,
             self.report.stop,

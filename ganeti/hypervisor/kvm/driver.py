@@ -32,12 +32,14 @@ from ganeti.hypervisor.kvm import (
     runtime,
     starter,
 )
+from ganeti.hypervisor.kvm.counters import Counters
 from ganeti.hypervisor.kvm.devices import Drive
 from ganeti.hypervisor.kvm.params import GLOBAL_PARAMS, KvmParams, load
 from ganeti.model.names import RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,
+    GuestCounters,
     InstanceInfo,
     MigrationStatus,
     NodeDisk,
@@ -65,6 +67,7 @@ class KvmHypervisor(Hypervisor):
         super().__init__(paths)
         self.store = runtime.Store(paths.kvm)
         self._starter = starter.Starter(paths, self.store)
+        self._counters = Counters(self.store)
         self._hotplug = hotplug.Hotplug(self.store, self._starter.scripts)
         self._migration = migration.Migration(self.store, self._starter)
 
@@ -215,6 +218,9 @@ class KvmHypervisor(Hypervisor):
 
     def info_all(self) -> dict[str, InstanceInfo]:
         return dict(self._list_running())
+
+    def counters(self) -> dict[str, GuestCounters]:
+        return self._counters.read()
 
     def guest_process(self, name: str) -> int | None:
         return self.store.pid(name)

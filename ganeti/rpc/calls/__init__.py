@@ -5,7 +5,8 @@ Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family h
 the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
 Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
 ``disk_*``, ``crypto_*``, ``image_*``, ``node_ssh_*``, ``copy_status``,
-``guests_ended``, ``host_stops``, ``job_log`` and ``version_*``; sizes are MiB, times seconds.
+``guests_ended``, ``host_stops``, ``job_log``, ``samples_*`` and ``version_*``; sizes are MiB, times
+seconds.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ganeti.rpc.calls.migration import MigrationCalls
 from ganeti.rpc.calls.mirrors import MirrorCalls
 from ganeti.rpc.calls.replica import ReplicaCalls
 from ganeti.rpc.calls.run_rights import RunRightCalls
+from ganeti.rpc.calls.samples import SampleCalls
 from ganeti.rpc.calls.ssh import SshCalls
 from ganeti.rpc.calls.storage import StorageCalls
 from ganeti.rpc.calls.switches import SwitchCalls
@@ -63,6 +65,7 @@ class NodeCalls(
     MirrorCalls,
     InstanceCalls,
     RunRightCalls,
+    SampleCalls,
     HotplugCalls,
     MigrationCalls,
     GuestOsCalls,
