@@ -137,7 +137,7 @@ OPCODES: dict[str, Any] = {
         ('uid_pool', '', None, (), 'User IDs for guests, as first and last of each range'),
         ('add_uids', '', None, (), 'Ranges of user IDs to add'),
         ('remove_uids', '', None, (), 'Ranges of user IDs to remove'),
-        ('maintain_node_health', 'bool', None, (), 'Stop guests that run where they should not; has no effect yet'),
+        ('maintain_node_health', 'bool', None, (), 'End guests and DRBD devices on nodes that are offline'),
         ('prealloc_wipe_disks', 'bool', None, (), 'Overwrite new disks before use'),
         ('nicparams', '', None, (), 'Parameters of NICs'),
         ('ndparams', 'keyval', None, (), 'Node parameters'),

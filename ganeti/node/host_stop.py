@@ -7,29 +7,24 @@ master does not answer, is stopped here, several at a time.
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ganeti import constants, errors, paths
 from ganeti.base import files
 from ganeti.base.clock import SYSTEM, Deadline
 from ganeti.hypervisor.interface import Hypervisor
-from ganeti.model import ssconf_keys
-from ganeti.model.names import RunState
 from ganeti.node import end_watch
 from ganeti.node.context import NodeContext
 from ganeti.node.master_calls import call_master
+from ganeti.node.occupation import end_guest, find_running
 from ganeti.rpc.calls import NodeCalls
 
-log = logging.getLogger(__name__)
-
 PROGRAM = "ganeti-guests"
-#: Seconds for the answer of the master, for all guests, and for one that is asked here.
+#: Seconds for the answer of the master, and for all guests.
 _ANSWER = 60.0
 _TIMEOUT = 600
-_ASKED = 60.0
 #: Guests that are stopped here at a time; seconds between two looks.
 _PARALLEL = 4
 _PAUSE = 1.0
@@ -90,52 +85,28 @@ def _empty(context: NodeContext, *, migrate: bool, timeout: float) -> int:
         names = call_master(context, _ANSWER, NodeCalls.host_stops, migrate)
         print(f"{PROGRAM}: the master stops or moves: {', '.join(names) or 'none'}")
         end = Deadline(timeout)
-        while set(_find_running(context)) & set(names) and not end.has_passed:
+        while set(find_running(context)) & set(names) and not end.has_passed:
             SYSTEM.sleep(_PAUSE)  # jobs of the master work; nothing tells this program of an end
     except errors.GanetiError as err:
         print(f"{PROGRAM}: the master does not help: {errors.text(err)}", file=sys.stderr)
-    left = _find_running(context)
+    left = find_running(context)
     if left:
         print(f"{PROGRAM}: stopping here: {', '.join(sorted(left))}")
         with ThreadPoolExecutor(_PARALLEL) as pool:
             for name, hypervisor in sorted(left.items()):
                 pool.submit(_stop, context.hypervisor(hypervisor), name)
-    left = _find_running(context)
+    left = find_running(context)
     for name in left:
         print(f"{PROGRAM}: {name} still runs", file=sys.stderr)
     return constants.EXIT_FAILURE if left else constants.EXIT_SUCCESS
 
 
-def _find_running(context: NodeContext) -> dict[str, str]:
-    """Guests that run here, with their hypervisors."""
-    return {name: hypervisor for hypervisor, name in _list_running(context)}
-
-
-def _list_running(context: NodeContext) -> Iterator[tuple[str, str]]:
-    for hypervisor in (context.ssconf(ssconf_keys.HYPERVISOR_LIST) or "").split():
-        try:
-            infos = context.hypervisor(hypervisor).info_all()
-        except errors.HypervisorError as err:
-            log.warning("guests of %s: %s", hypervisor, err)
-            continue
-        for name, info in infos.items():
-            if info.state == RunState.RUNNING:
-                yield hypervisor, name
-
-
 def _stop(driver: Hypervisor, name: str) -> None:
     """Ask a guest to end, then end it; what still runs afterwards is told by the caller."""
     try:
-        _ask_and_end(driver, name)
+        end_guest(driver, name)
     except errors.HypervisorError as err:
         print(f"{PROGRAM}: {name}: {errors.text(err)}", file=sys.stderr)
-
-
-def _ask_and_end(driver: Hypervisor, name: str) -> None:
-    driver.stop(name, timeout=_ASKED)
-    info = driver.info(name)
-    if info is not None and info.state == RunState.RUNNING:
-        driver.stop(name, force=True)
 
 
 if __name__ == "__main__":

@@ -213,7 +213,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     add_uids: Annotated[UidRanges | None, doc("Ranges of user IDs to add")] = None
     remove_uids: Annotated[UidRanges | None, doc("Ranges of user IDs to remove")] = None
     maintain_node_health: Annotated[
-        bool | None, doc("Stop guests that run where they should not; has no effect yet")
+        bool | None, doc("End guests and DRBD devices on nodes that are offline")
     ] = None
     prealloc_wipe_disks: Annotated[bool | None, doc("Overwrite new disks before use")] = None
     nicparams: Annotated[NicParams | None, doc("Parameters of NICs")] = None

@@ -16,6 +16,7 @@ from ganeti.watcher import (
     disks,
     hooks,
     instances,
+    maintenance,
     reservations,
     status,
     versions,
@@ -30,6 +31,7 @@ NODE_TASKS: Mapping[str, NodeTask] = {
     "versions": versions.run,
     "daemons": daemons.run,
     "hooks": hooks.run,
+    "maintenance": maintenance.run,
 }
 #: The same for the master node.
 TASKS: Mapping[str, Task] = {

@@ -7,6 +7,9 @@ import re
 import pytest
 from local_cluster import Cluster
 from storage_nodes import StorageNodes
+from test_cluster_watcher import watch
+
+from ganeti import constants
 
 NAME = "web.example.com"
 
@@ -93,3 +96,36 @@ def test_helper_and_parameters_are_checked(mirrored: tuple[Cluster, StorageNodes
     assert "'--shared-secret' cannot be set; choose from" in odd.err + odd.out
     cluster.ok("cluster modify -D drbd:resync-rate=1024,protocol=A")
     assert "resync-rate: 1024" in cluster.ok("cluster info").out
+
+
+def test_an_offline_node_ends_what_runs_there_when_the_cluster_wants_it(
+    storage_cluster: tuple[Cluster, StorageNodes],
+) -> None:
+    """``maintain_node_health``: guests and DRBD devices of a node that is marked offline."""
+    cluster, nodes = storage_cluster
+    words = "instance add -n node2:node3 -o noop -t drbd --disk 0:size=16M --no-nics"
+    cluster.ok(words, "gone.example.com", timeout=120)
+    guest = cluster.paths("node2").fake_hypervisor / "gone.example.com"
+    assert cluster.start_daemon(constants.CONFD).code == 0
+    cluster.ok("cluster modify --maintain-node-health=yes")
+    assert watch(cluster, node="node2").code == 11
+    assert guest.exists()  # the node is not offline
+    cluster.ok("node modify -O yes", "node2")
+    ran = cluster.gnt("instance failover -f --ignore-consistency", "gone.example.com")
+    assert "is in use on its other node" in ran.err
+    assert guest.exists()  # nobody calls an offline node
+    assert watch(cluster, node="node2").code == 11
+    assert not guest.exists(), (cluster.paths("node2").log / "watcher.log").read_text()
+    assert nodes.run("node2", "drbdsetup", "show").strip() == ""
+    log = (cluster.paths("node2").log / "watcher.log").read_text()
+    assert "this node is offline; ending" in log
+    assert "ended gone.example.com" in log
+    cluster.ok("instance startup", "gone.example.com")
+    assert cluster.cells("instance list -o pnode,status", "gone.example.com") == [
+        ["node3.example.com", "running"]
+    ]
+    # its data stayed: the node takes its part again when it is back
+    cluster.ok("node modify -O no", "node2")
+    cluster.ok("instance activate-disks --wait-for-sync", "gone.example.com", timeout=120)
+    cluster.ok("cluster modify --maintain-node-health=no")
+    cluster.ok("instance remove -f", "gone.example.com")

@@ -27,7 +27,7 @@ NOT_YET: dict[str, frozenset[str]] = {
     "helper programs": frozenset({"vif-ganeti-metad"}),
     "parameters with an effect": frozenset({
         "cluster disk_state",
-        "cluster hv_state", "cluster install_image", "cluster maintain_node_health",
+        "cluster hv_state", "cluster install_image",
         "cluster zeroing_image",
     }),
 }  # fmt: skip

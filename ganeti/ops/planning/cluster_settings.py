@@ -63,7 +63,7 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
     values: Values = {name: value for name in _PLAIN if (value := getattr(op, name)) is not None}
     for part in (_programs, _users, _network, _parameters, os_parameters, _collectors):
         values.update(part(config, op))
-    notes += _find_ineffective(op)
+    notes += _find_limits(op)
     values.update(_recovery(config, op, notes))
     values.update(os_lists(config, op, notes))
     values.update(_drivers(config, op))
@@ -78,8 +78,8 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
     return Decision(changed, tuple(notes))
 
 
-def _find_ineffective(op: OpClusterSetParams) -> list[str]:
-    """Settings that are kept for other tools, and that nothing here follows."""
+def _find_limits(op: OpClusterSetParams) -> list[str]:
+    """What the user should know of settings that do less than their names say."""
     notes = []
     if op.max_tracked_jobs is not None:
         notes.append(
@@ -88,8 +88,8 @@ def _find_ineffective(op: OpClusterSetParams) -> list[str]:
         )
     if op.maintain_node_health:
         notes.append(
-            "WARNING: maintain_node_health has no effect in this version: guests that run where"
-            " they should not are not stopped; gnt-cluster verify names them"
+            "NOTE: maintain_node_health works on nodes that can ask ganeti-confd of a master"
+            " candidate; it runs where CONFD_ARGS is set in /etc/default/ganeti"
         )
     return notes
 

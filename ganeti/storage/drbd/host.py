@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from ganeti import errors
 from ganeti.paths import Paths
-from ganeti.storage.drbd import dialect, proc
+from ganeti.storage.drbd import dialect, proc, tool
 from ganeti.storage.drbd.dialect import Dialect
 from ganeti.storage.drbd.v84 import Version84
 
+#: Names of resources as this software gives them.
+_OWN = re.compile(r"resource[0-9]+")
 #: Where the module shows the program that it calls on events.
 _HELPER = "/sys/module/drbd/parameters/usermode_helper"
 
@@ -52,3 +55,21 @@ def current(paths: Paths) -> Dialect:
     """
     proc.check_version(dialect.version(paths))
     return Version84(paths)
+
+
+def own_resources(paths: Paths) -> list[str]:
+    """Resources that are set up and have a name as Ganeti gives it; none without the module.
+
+    Raises:
+        BlockDeviceError: the state of a device cannot be read, or the version is not handled.
+    """
+    if not Path(paths.local("/proc/drbd")).exists():
+        return []
+    found = current(paths)
+    setups = [found.observe(minor)[0] for minor in found.minors()]
+    return [each.resource for each in setups if each is not None and _OWN.fullmatch(each.resource)]
+
+
+def take_down(resource: str) -> None:
+    """End a resource; its data stay on the volumes. BlockDeviceError while it is open."""
+    tool.run(["drbdsetup", "down", resource])

@@ -148,6 +148,11 @@ EFFECTS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
         f"{CLUSTER}test_cluster_drbd.py::test_helper_and_parameters_are_checked",
         "drbd-usermode-helper",
     ),
+    "cluster maintain_node_health": (
+        "guests and devices of an offline node end",
+        f"{CLUSTER}test_cluster_drbd.py"
+        "::test_an_offline_node_ends_what_runs_there_when_the_cluster_wants_it",
+    ),
     "cluster modify_etc_hosts": (
         "lines in the hosts files of nodes",
         f"{CLUSTER}test_cluster_node_roles.py"

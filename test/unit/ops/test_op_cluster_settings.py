@@ -267,7 +267,7 @@ def test_settings_without_effect_say_so() -> None:
     assert decide(config(), max_running_jobs=3, maintain_node_health=False).notes == ()
     tracked, health = decide(config(), max_tracked_jobs=3, maintain_node_health=True).notes
     assert "max_tracked_jobs has no effect" in tracked
-    assert "maintain_node_health has no effect" in health
+    assert "can ask ganeti-confd" in health
 
 
 @pytest.mark.parametrize(
