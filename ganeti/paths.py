@@ -303,6 +303,11 @@ class Paths:
         return self.run / "instance-disks"
 
     @property
+    def held_guests(self) -> Path:
+        """A note for each guest that stands still while its disks are copied."""
+        return self.run / "held-guests"
+
+    @property
     def instance_reason(self) -> Path:
         return self.run / "instance-reason"
 

@@ -121,6 +121,21 @@ def write(fd: int, position: int, data: bytes | memoryview) -> None:
         position, view = position + done, view[done:]
 
 
+def write_changed(fd: int, position: int, piece: Piece) -> int:
+    """Write a piece where something else is, in blocks of 64 KiB; the bytes that were written.
+
+    ``fd`` must be open for reading and writing. OSError when that fails.
+    """
+    written = 0
+    for start in range(0, piece.size, _BLOCK):
+        size = min(_BLOCK, piece.size - start)
+        data = _ZEROS[:size] if piece.data is None else bytes(piece.data[start : start + size])
+        if os.pread(fd, size, position + start) != data:
+            write(fd, position + start, data)
+            written += size
+    return written
+
+
 def clear(fd: int, position: int, size: int) -> Iterator[int]:
     """Let a range read as zeros, whatever was there; yields the bytes of each step once done.
 

@@ -87,6 +87,7 @@ NAMES: Mapping[str, Override] = {
     "osparams_private": override("--os-parameters-private"),
     "osparams_secret": override("--os-parameters-secret"),
     "remote_node": override("-n", "--new-secondary"),
+    "room": override("--room", kind="unit"),
     "secondary_ip": override("-s", "--secondary-ip", metavar="<address>"),
     "allow_runtime_changes": override("--no-runtime-changes"),
     "tags": override("--tags", kind="words", metavar="<tag>,..."),

@@ -667,6 +667,24 @@ OPCODES: dict[str, Any] = {
         ('node_uuids', 'list', None, (), 'UUIDs of the nodes, in the order of the names'),
         ('command', 'string', None, (), 'File name of the command'),
     )),
+    'OP_SNAPSHOT_CREATE': ('Keep the content of all disks of an instance as it is now.', (
+        ('instance_name', 'string', None, (), 'Name of the instance'),
+        ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
+        ('snapshot_name', 'string', None, (), 'Name of the snapshot'),
+        ('description', 'string', '', (), 'What the snapshot is made for'),
+        ('room', 'int', 0, (), 'MiB for later changes of each volume of LVM; by default enough for any change'),
+    )),
+    'OP_SNAPSHOT_REMOVE': ('Remove a snapshot of an instance; its disks stay as they are.', (
+        ('instance_name', 'string', None, (), 'Name of the instance'),
+        ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
+        ('snapshot_name', 'string', None, (), 'Name of the snapshot'),
+        ('ignore_failures', 'switch', False, (), 'Forget the snapshot although a copy of a disk could not be removed'),
+    )),
+    'OP_SNAPSHOT_REVERT': ('Return the disks of a stopped instance to a snapshot, which stays.', (
+        ('instance_name', 'string', None, (), 'Name of the instance'),
+        ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
+        ('snapshot_name', 'string', None, (), 'Name of the snapshot'),
+    )),
     'OP_TEST_ALLOCATOR': ('Show what an allocator is asked, or what it answers.', (
         ('direction', 'choice', None, ('in', 'out'), 'Show the question (in) or the answer (out)'),
         ('mode', 'choice', None, ('allocate', 'allocate-secondary', 'change-group', 'multi-allocate', 'node-evacuate', 'relocate'), 'What to ask for'),

@@ -43,6 +43,7 @@ INSTANCE = Program(
         "modify",
         "move",
         "disks",
+        "snapshots",
         "show",
         "console",
     ),

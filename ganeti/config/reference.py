@@ -24,6 +24,7 @@ from ganeti.model.instance import Instance, Reservation
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
+from ganeti.model.snapshot import FrozenDisk, Snapshot
 from ganeti.opcodes import describe
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.opcodes.group import OpGroupSetParams
@@ -56,6 +57,8 @@ _OBJECTS: Mapping[type[ConfigObject], tuple[str, str, str]] = {
     NodeGroup: ("Node group", "node groups", "nodegroups"),
     Instance: ("Instance", "instances", "instances"),
     Reservation: ("Reservation", "reservations", ""),
+    Snapshot: ("Snapshot", "snapshots", ""),
+    FrozenDisk: ("Copy of a disk in a snapshot", "copies of disks", ""),
     CloudInit: ("Data for cloud-init", "data for cloud-init", ""),
     Nic: ("NIC", "NICs", "nic"),
     Disk: ("Disk", "disks", "disks"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ganeti.config.snapshots import copies
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
@@ -61,6 +63,12 @@ def list_expected(config: Config) -> dict[str, dict[str, Expected]]:
             for node in disk.nodes:
                 here = found.setdefault(node, {})
                 here[name(volume)] = Expected(owners.get(disk.uuid), disk, volume.size)
+    for owner in config.instances.values():
+        for _disk, copy in itertools.chain(*(copies(config, each) for each in owner.snapshots)):
+            for volume in list_volumes(copy):
+                for node in copy.nodes:
+                    expected = Expected(owner, copy, volume.size)
+                    found.setdefault(node, {})[name(volume)] = expected
     return found
 
 

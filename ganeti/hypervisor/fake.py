@@ -28,7 +28,7 @@ from ganeti.hypervisor.interface import (
     NodeInfo,
     Traits,
 )
-from ganeti.model.names import MigrationState, RunState
+from ganeti.model.names import Consistency, MigrationState, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,
@@ -199,6 +199,16 @@ class FakeHypervisor(Hypervisor):
             return
         self.guests.write(instance.name, memory, self.guests.find_running(instance.name).vcpus)
 
+    def hold(self, name: str) -> Consistency:
+        if not self.script.apply_rule("hold", name):
+            self.guests.find_running(name)
+            self._note(name, "hold -")
+        return Consistency.CRASH
+
+    def release(self, name: str) -> None:
+        if not self.script.apply_rule("release", name) and self.guests.read(name) is not None:
+            self._note(name, "release -")
+
     def check_hotplug(self, instance: NodeInstance) -> None:
         self._device("check_hotplug", instance.name)
 
@@ -253,8 +263,11 @@ class FakeHypervisor(Hypervisor):
         if self.guests.read(name) is None:
             raise errors.HotplugError(f"instance {name} does not run on this node")
         if what:
-            with self.guests.changes_file(name).open("a", encoding="ascii") as stream:
-                stream.write(f"{method} {what}\n")
+            self._note(name, f"{method} {what}")
+
+    def _note(self, name: str, line: str) -> None:
+        with self.guests.changes_file(name).open("a", encoding="ascii") as stream:
+            stream.write(f"{line}\n")
 
     # moves: the guest is a file that is renamed, and made again at the target
 

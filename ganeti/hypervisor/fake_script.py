@@ -53,6 +53,8 @@ Method = Literal[
     "check_params",
     "console",
     "balloon",
+    "hold",
+    "release",
     "check_hotplug",
     "plugged_disks",
     "plug_disk",

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
+from ganeti.model.names import Consistency
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,
@@ -147,6 +148,20 @@ class Hypervisor(ABC):
 class Ballooning(Protocol):
     def balloon(self, instance: NodeInstance, memory: int) -> None:
         """Set the memory of a running guest to ``memory`` MiB."""
+
+
+@runtime_checkable
+class Holding(Protocol):
+    """Lets a running guest stand still for a moment."""
+
+    def hold(self, name: str) -> Consistency:
+        """Stop its processors once all its writes are on its disks; blocks 30 s at most.
+
+        Returns what the disks hold then. HypervisorError when it does not run, or runs on.
+        """
+
+    def release(self, name: str) -> None:
+        """Let it run on. No error when it runs, or has ended."""
 
 
 @runtime_checkable

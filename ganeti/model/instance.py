@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from ganeti import errors
 from ganeti.base.typed import doc
@@ -19,6 +19,7 @@ from ganeti.model.names import (
     NodeUuid,
 )
 from ganeti.model.nic import Nic
+from ganeti.model.snapshot import Snapshot
 
 
 class Reservation(ConfigObject, frozen=True, kw_only=True):
@@ -37,6 +38,8 @@ class Reservation(ConfigObject, frozen=True, kw_only=True):
 
 class Instance(Tagged, frozen=True, kw_only=True):
     """A virtual machine; a forthcoming one may lack everything but its uuid."""
+
+    left_out_empty: ClassVar[frozenset[str]] = frozenset({"snapshots"})
 
     uuid: InstanceUuid
     name: Annotated[str, doc("Host name; a reservation may have none")] = ""
@@ -83,6 +86,7 @@ class Instance(Tagged, frozen=True, kw_only=True):
     cloud_init: Annotated[
         CloudInit | None, doc("What cloud-init tells the guest; unset: it gets no disk for that")
     ] = None
+    snapshots: Annotated[tuple[Snapshot, ...], doc("Snapshots of its disks, the oldest first")] = ()
 
     @property
     def handle(self) -> str:

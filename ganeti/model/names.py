@@ -14,6 +14,7 @@ InstanceUuid = NewType("InstanceUuid", str)
 DiskUuid = NewType("DiskUuid", str)
 NetworkUuid = NewType("NetworkUuid", str)
 ImageUuid = NewType("ImageUuid", str)
+SnapshotUuid = NewType("SnapshotUuid", str)
 JobId = NewType("JobId", int)
 
 
@@ -32,6 +33,17 @@ class AdminStateSource(StrEnum):
 
     ADMIN = "admin"
     USER = "user"
+
+
+class Consistency(StrEnum):
+    """What the disks of an instance hold at the moment of a snapshot."""
+
+    #: the instance was stopped
+    CLEAN = "clean"
+    #: its guest agent had written everything to the disks
+    FROZEN = "frozen"
+    #: what a power cut would have left
+    CRASH = "crash"
 
 
 class InstanceStatus(StrEnum):

@@ -143,6 +143,7 @@ def _serve(
         port = server.start()
         log.info("Node daemon of %s serves %s:%d", context.name, options.address, port)
         families.ends.start()
+        families.holds.start()
         families.standby.start()
         families.sampler.start()
         background.report_ready()

@@ -16,6 +16,7 @@ from ganeti.node.disks import Disks
 from ganeti.rpc.calls.disk_content import DiskContentCalls
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage import measure
+from ganeti.storage.interface import Device
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,19 @@ class DiskContent(DiskContentCalls):
             lambda progress: copy(reading.path, writing.path, source.size, progress)
         )
 
+    def disk_revert(self, source: NodeDisk, target: NodeDisk) -> str:
+        """Begin to copy what differs between two disks; BlockDeviceError. See :func:`copy`."""
+        reading, writing = self._disks.find_existing(source), self._disks.find_existing(target)
+        log.info("making disk %s equal to %s", writing.path, reading.path)
+        return self._copies.begin(lambda progress: _revert(reading, writing, source.size, progress))
+
+
+def _revert(reading: Device, writing: Device, size: int, progress: Progress) -> None:
+    for device in (reading, writing):
+        if not device.traits.mirrored:
+            device.assemble()
+    copy(reading.path, writing.path, size, progress, only_changed=True)
+
 
 def wipe(path: str, offset: int, size: int, stopping: threading.Event) -> None:
     """Make ``size`` MiB of a disk zero, from ``offset`` MiB on; durable when it returns.
@@ -68,10 +82,13 @@ def wipe(path: str, offset: int, size: int, stopping: threading.Event) -> None:
         os.fsync(target)
 
 
-def copy(source: str, target: str, size: int, progress: Progress) -> None:
+def copy(
+    source: str, target: str, size: int, progress: Progress, *, only_changed: bool = False
+) -> None:
     """Copy the first ``size`` MiB of a file or device into a disk; durable when it returns.
 
     A source that is shorter is copied whole. Where the source is zero the target is made zero.
+    With ``only_changed`` the target is read first, and written only where it differs.
 
     Raises:
         BlockDeviceError: the disk is smaller than what is to be copied, or copying failed.
@@ -86,7 +103,11 @@ def copy(source: str, target: str, size: int, progress: Progress) -> None:
     with _open("read", source, os.O_RDONLY) as reading, _output(target) as writing:
         position = 0
         for piece in sparse.pieces(reading, amount):
-            if piece.data is None:
+            if only_changed:
+                written = sparse.write_changed(writing, position, piece)
+                progress.add(written)
+                progress.add(piece.size - written, zeros=True)
+            elif piece.data is None:
                 for step in sparse.clear(writing, position, piece.size):
                     progress.add(step, zeros=True)
             else:

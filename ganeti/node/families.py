@@ -15,6 +15,7 @@ from ganeti.node.external import External
 from ganeti.node.files import Files
 from ganeti.node.guest_ends import GuestEnds
 from ganeti.node.guest_os import GuestOs
+from ganeti.node.holds import Holds
 from ganeti.node.hooks import Hooks
 from ganeti.node.hotplug import Hotplug
 from ganeti.node.images import Images
@@ -62,6 +63,8 @@ class Families:
         guest_ends = GuestEnds(context)
         #: to be started when this node daemon serves calls
         self.sampler = Sampler(context)
+        #: to be started when this node daemon serves calls
+        self.holds = Holds(context)
         instances = Instances(context, disks, rights, self.ends)
         guest_os = GuestOs(context, disks)
         ssh = Ssh(context)
@@ -93,6 +96,7 @@ class Families:
             Migration(context, disks, rights, self.ends),
             guest_os,
             guest_ends,
+            self.holds,
             JobLogs(context),
             exports,
             Impexp(context, disks, exports),
@@ -104,6 +108,7 @@ class Families:
             self.ends.stop,
             self.report.stop,
             guest_ends.stop,
+            self.holds.stop,
             replica.stop,
         )
 

@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MIB = 1024 * 1024
 _SECTOR = 512
-#: Columns of the line ``cpu`` with time without work (idle, waiting for disks), and how many are read.
+#: Columns of the line ``cpu`` with time without work (idle, waiting for disks), and how many there
+#: are to read.
 _IDLE, _COLUMNS = (3, 4), 8
 
 

@@ -30,6 +30,7 @@ FAMILIES = (
     "placement",
     "query",
     "reservation",
+    "snapshot",
     "tags",
     "test",
 )

@@ -130,6 +130,17 @@ DIFFERENCES: Mapping[str, Difference] = {
     "PUT /2/instances/{instance_name}/startup": Difference(
         query=(_FORCE, DRY_RUN, _NO_REMEMBER), body_ignored=True
     ),
+    # snapshots
+    "POST /2/instances/{instance_name}/snapshots": Difference(
+        query=(DRY_RUN,), rename={"name": "snapshot_name"}
+    ),
+    "PUT /2/instances/{instance_name}/snapshots/{snapshot_name}/revert": _DRY,
+    "DELETE /2/instances/{instance_name}/snapshots/{snapshot_name}": Difference(
+        query=(
+            _flag("ignore_failures", "1 to forget copies that could not be removed"),
+            DRY_RUN,
+        )
+    ),
     # networks
     "POST /2/networks": Difference(query=(DRY_RUN,), rename={"name": "network_name"}),
     "DELETE /2/networks/{network_name}": _DRY,

@@ -35,6 +35,13 @@ def _role(call: Call) -> str:
     return _ROLE_OF[rows[0][0]]
 
 
+def _snapshots(call: Call) -> Any:
+    rows = call.luxi.query_instances([call.name()], ["snapshots"])
+    if not rows:
+        raise failures.make_not_found(f"There is no instance '{call.name()}'")
+    return rows[0][0]
+
+
 def _console(call: Call) -> Any:
     name = call.name()
     wanted = ["console", "oper_state"]
@@ -66,6 +73,15 @@ ROUTES = (
         access=ANYBODY,
         query=(LOCK,),
         answer={"enum": ["master", *ROLES]},
+        statuses=(404,),
+    ),
+    Route(
+        "GET",
+        "/2/instances/{instance_name}/snapshots",
+        "Snapshots of an instance, the oldest first",
+        _snapshots,
+        access=ANYBODY,
+        answer={"type": "array", "items": schemas.OBJECT},
         statuses=(404,),
     ),
     Route(

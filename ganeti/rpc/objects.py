@@ -269,7 +269,7 @@ class CopyStatus(msgspec.Struct, kw_only=True):
 
     size: int
     done: int
-    #: of those, zeros that were not copied
+    #: of those, what was not written: zeros, or what was there already
     zeros: int
     ended: bool
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import stat
@@ -28,8 +29,16 @@ MIB = 1024 * 1024
 FILE_MODE = 0o600
 #: Files that :meth:`FileDevice.plan` has named.
 _PLANNED = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.file\.disk[0-9]+")
+#: ioctl(2) that lets one file share the blocks of another (ioctl_ficlone(2)).
+_FICLONE = 0x40049409
+#: What it says where that is not possible.
+_CANNOT_SHARE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY, errno.EXDEV, errno.ENOSYS)
 #: Another disk of the instance may remove the directory as empty before this one is in it.
 _CREATE_ATTEMPTS = 5
+
+
+class _CannotShareError(Exception):
+    """The file system has no reflinks."""
 
 
 class FileParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -162,6 +171,33 @@ class FileDevice(Device):
             self._move(target)
         self.disk = target.disk
 
+    def snapshot(self, name: str, size: int) -> tuple[str, ...]:
+        """Let another file in the same directory share the blocks of the disk (a reflink).
+
+        ``size`` has no meaning here: what changes later takes room of the file system. A file of
+        that name is replaced. Returns its logical id.
+
+        Raises:
+            BlockDeviceError: not there, or the file system cannot share blocks.
+            FileStoragePathError: the path is not allowed.
+        """
+        name = name or f"{os.path.basename(self.path)}.snap"
+        with (
+            convert_os_errors("make a snapshot of", self.path),
+            file_paths.open_parent(self.path, self.env) as (parent, own),
+        ):
+            if name == own or "/" in name:
+                raise errors.BlockDeviceError(f"a snapshot of {self.path} needs another name")
+            self._stat(parent, own)
+            try:
+                _share_blocks(parent, own, name)
+            except _CannotShareError as err:
+                raise errors.BlockDeviceError(
+                    f"the file system of {self.path} cannot share blocks between files (XFS and"
+                    " Btrfs can)"
+                ) from err
+        return self.plan_copy([str(part) for part in self.disk.logical_id], name)
+
     def status(self) -> BlockDevStatus:
         self._need()
         return BlockDevStatus(dev_path=self.path)
@@ -184,6 +220,12 @@ class FileDevice(Device):
         directory = request.file_dir.rstrip("/")
         file_name = f"{request.disk_uuid}.file.disk{request.index}"
         return (request.file_driver, f"{directory}/{name}/{file_name}")
+
+    @classmethod
+    def plan_copy(cls, logical_id: Sequence[str], name: str) -> tuple[str, ...]:
+        """``(driver, <directory of the disk>/<name>)``."""
+        driver, path = logical_id
+        return (driver, f"{os.path.dirname(path)}/{name}")
 
     def _create(self, size: int) -> None:
         with file_paths.open_parent(self.path, self.env, create=True) as (parent, name):
@@ -261,6 +303,34 @@ class FileDevice(Device):
             except OSError as err:
                 if err.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY):
                     raise
+
+
+def _share_blocks(parent: int, source: str, target: str) -> None:
+    """Make a file of the same blocks.
+
+    Raises:
+        _CannotShareError: the file system cannot do that.
+        OSError: it failed.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(target, dir_fd=parent)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    writing = os.open(target, flags, FILE_MODE, dir_fd=parent)
+    try:
+        reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            fcntl.ioctl(writing, _FICLONE, reading)
+        finally:
+            os.close(reading)
+        os.fsync(writing)
+        os.fsync(parent)
+    except BaseException as err:  # an interrupt too: no half-made file stays
+        os.unlink(target, dir_fd=parent)
+        if isinstance(err, OSError) and err.errno in _CANNOT_SHARE:
+            raise _CannotShareError from err
+        raise
+    finally:
+        os.close(writing)
 
 
 def _exists(parent: int, name: str) -> bool:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -156,6 +156,11 @@ class GlusterDevice(Device):
     def status(self) -> BlockDevStatus:
         self._need()
         return BlockDevStatus(dev_path=self.path)
+
+    @classmethod
+    def plan_copy(cls, logical_id: Sequence[str], name: str) -> tuple[str, ...]:
+        """``(driver, ganeti/<name>)``."""
+        return (logical_id[0], f"{DIRECTORY}/{name}")
 
     @classmethod
     def plan(cls, request: PlanRequest) -> tuple[str, ...]:

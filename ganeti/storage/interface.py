@@ -191,6 +191,11 @@ class Device(ABC):
         """The ``logical_id`` of a new disk; pure."""
 
     @classmethod
+    def plan_copy(cls, logical_id: Sequence[str], name: str) -> tuple[str, ...]:
+        """The logical id of a copy of the disk that is kept beside it under a name; pure."""
+        return (*logical_id[:-1], name)
+
+    @classmethod
     def plan_children(cls, request: PlanRequest) -> tuple[ChildPlan, ...]:
         """Disks that a new one is built on; pure."""
         return ()
@@ -218,12 +223,13 @@ class Renamable(Protocol):
 
 @runtime_checkable
 class Snapshotting(Protocol):
-    """A disk that can freeze a copy of its content."""
+    """A disk that can freeze a copy of its content, in a moment and without reading it."""
 
     def snapshot(self, name: str, size: int) -> tuple[str, ...]:
         """Make the copy, with ``size`` MiB for what changes later (0: as large as the disk).
 
-        ``name`` empty: the driver makes one. Returns the logical id of the copy.
+        ``name`` empty: the driver makes one. Returns the logical id of the copy, which is that of
+        :meth:`Device.plan_copy`.
         """
 
 

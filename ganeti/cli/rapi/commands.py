@@ -12,7 +12,7 @@ from typing import Any
 from ganeti import errors, paths
 from ganeti.base import files, units
 from ganeti.base.text import join_names
-from ganeti.cli import formats, jobs, notices, output
+from ganeti.cli import jobs, notices, records
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.fields import override
@@ -201,7 +201,7 @@ def _list_users(call: Call) -> None:
 
     path = paths.current().rapi_users
     found, problems = users.parse(files.read_text(path) if path.exists() else "")
-    records = [
+    rows = [
         {
             "name": item.name,
             "permissions": _words_of(path, item.name) or [],
@@ -211,7 +211,9 @@ def _list_users(call: Call) -> None:
     ]
     for problem in problems:
         notices.warn(f"{path}, {problem}")
-    _show(call, ("name", "permissions", "password"), ("Name", "Permissions", "Password"), records)
+    records.show(
+        call, ("name", "permissions", "password"), ("Name", "Permissions", "Password"), rows
+    )
 
 
 def _kind(stored: str) -> str:
@@ -267,7 +269,7 @@ def _list_tokens(call: Call) -> None:
     from ganeti.rapi import tokens
 
     now = call.clock.now()
-    records = [
+    found = [
         {
             "id": item.id,
             "name": item.name,
@@ -282,30 +284,4 @@ def _list_tokens(call: Call) -> None:
         for item in sorted(tokens.read(paths.current().rapi_tokens), key=lambda item: item.name)
     ]
     titles = ("Id", "Name", "Permissions", "Group", "Tag", "Quota", "Created", "Expires", "Expired")
-    _show(call, tuple(title.lower() for title in titles), titles, records)
-
-
-def _show(
-    call: Call, names: tuple[str, ...], titles: tuple[str, ...], records: list[dict[str, Any]]
-) -> None:
-    form = formats.choose(call)
-    headers = not call.opts.no_headers
-    if form is not None:
-        output.print_lines(formats.lines(form, names, records, headers=headers))
-        return
-    rows = [[_cell(name, record[name]) for name in names] for record in records]
-    output.print_lines(
-        output.table(
-            titles, rows, right=[False] * len(names), separator=call.opts.separator, headers=headers
-        )
-    )
-
-
-def _cell(name: str, item: Any) -> str:
-    if name in ("created", "expires") and item is not None:
-        return output.timestamp(item)
-    if isinstance(item, bool):
-        return output.yes_no(item)
-    if isinstance(item, dict):
-        return ",".join(f"{key}={value}" for key, value in item.items())
-    return output.join_items(item) if isinstance(item, list) else "-" if item is None else str(item)
+    records.show(call, tuple(title.lower() for title in titles), titles, found)

@@ -24,6 +24,7 @@ from ganeti.hypervisor.interface import (
 from ganeti.hypervisor.kvm import (
     accel,
     console_info,
+    hold,
     hotplug,
     inputs,
     migration,
@@ -35,7 +36,7 @@ from ganeti.hypervisor.kvm import (
 from ganeti.hypervisor.kvm.counters import Counters
 from ganeti.hypervisor.kvm.devices import Drive
 from ganeti.hypervisor.kvm.params import GLOBAL_PARAMS, KvmParams, load
-from ganeti.model.names import RunState
+from ganeti.model.names import Consistency, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,
@@ -131,6 +132,14 @@ class KvmHypervisor(Hypervisor):
         with self.store.control(instance.name) as qmp:
             qmp.command("balloon", {"value": memory * 1024 * 1024})
         self.store.save(msgspec.structs.replace(found.runtime, memory=memory))
+
+    def hold(self, name: str) -> Consistency:
+        return hold.hold(self.store, self._find_running(name, "so it cannot be held"))
+
+    def release(self, name: str) -> None:
+        found = self.store.find(name)
+        if found is not None and self.store.runs(found):
+            hold.release(self.store, found)
 
     def _find_running(self, name: str, consequence: str) -> runtime.Guest:
         found = self.store.find(name)

@@ -39,7 +39,7 @@ from ganeti.hypervisor.xen.params import (
     PvmParams,
     XenParams,
 )
-from ganeti.model.names import RunState
+from ganeti.model.names import Consistency, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import Console, InstanceInfo, MigrationStatus, NodeInstance
 
@@ -224,6 +224,15 @@ class XenHypervisor(Hypervisor):
 
     def balloon(self, instance: NodeInstance, memory: int) -> None:
         xl.run(["mem-set", instance.name, str(memory)])
+
+    def hold(self, name: str) -> Consistency:
+        xl.run(["pause", name])
+        return Consistency.CRASH
+
+    def release(self, name: str) -> None:
+        domain = self._find(name)
+        if domain is not None and domain.paused:
+            xl.run(["unpause", name])
 
     def powercycle(self) -> None:
         """Xen's key R reboots the machine at once."""

@@ -18,7 +18,7 @@ from ganeti.opcodes.instance_move import OpInstanceMove
 from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
-from ganeti.ops.planning import export_request, placement
+from ganeti.ops.planning import export_request, placement, snapshots
 from ganeti.ops.steps.relocation import destination
 from ganeti.ops.steps.running import power, run_rights
 from ganeti.ops.steps.storage import copy_progress, space
@@ -74,6 +74,7 @@ class InstanceMove(
                 f"{', '.join(wrong)} of instance {name} cannot be copied, as other disks can:"
                 " mirrored disks stay on their two nodes"
             )
+        snapshots.check_none(self.instance, "before the disks are moved")
         power.primary(ctx, self.instance)
         destination.check_target(ctx, self.instance, target, ignore_ipolicy=op.ignore_ipolicy)
         # what all nodes see is there already

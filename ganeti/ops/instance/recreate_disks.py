@@ -18,7 +18,7 @@ from ganeti.opcodes.instance_disks import OpInstanceRecreateDisks
 from ganeti.ops import annotate, locks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
-from ganeti.ops.planning import checks, disk_layout
+from ganeti.ops.planning import checks, disk_layout, snapshots
 from ganeti.ops.steps.reservations import place
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks, space, sync
@@ -83,6 +83,7 @@ class InstanceRecreateDisks(
             raise errors.make_invalid_error(
                 f"instance {self.instance.name} has no disks to recreate"
             )
+        snapshots.check_none(self.instance, "before disks are made again")
         wanted = {item.index: item.params for item in op.disks}
         for index in wanted:
             disks.find_by_index(ctx.config, self.instance, index)

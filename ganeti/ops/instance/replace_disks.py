@@ -18,7 +18,7 @@ from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
 from ganeti.ops.allocator import ask
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
-from ganeti.ops.planning import checks, disk_layout, policy
+from ganeti.ops.planning import checks, disk_layout, policy, snapshots
 from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.relocation import secondary_change
 from ganeti.ops.steps.running import power
@@ -104,6 +104,7 @@ class InstanceReplaceDisks(
                 f"only mirrored disks can be replaced, but those of {self.instance.name} have"
                 f" template {config.disk_template(self.instance)}"
             )
+        snapshots.check_none(self.instance, "before disks are replaced")
         primary = power.primary(ctx, self.instance)
         [uuid] = config.secondary_nodes(self.instance)
         secondary = config.nodes[uuid]

@@ -13,6 +13,7 @@ from ganeti.opcodes.base import OpCode
 from ganeti.ops.operation import Context
 from ganeti.ops.steps.running import power, run_rights
 from ganeti.ops.steps.storage import disks as instance_disks
+from ganeti.ops.steps.storage import snapshots
 
 
 def remove(
@@ -45,7 +46,8 @@ def remove(
         except errors.GanetiError as err:
             handle(f"Instance {instance.name} could not be stopped", err)
         instance_disks.shutdown(ctx, instance)
-    failures = instance_disks.remove(ctx, disks, instance.primary_node)
+    failures = snapshots.remove(ctx, instance, instance.snapshots)
+    failures += instance_disks.remove(ctx, disks, instance.primary_node)
     if failures:
         handle("Disks could not be removed", errors.OpExecError("; ".join(failures)))
     if node is not None and online:

@@ -16,6 +16,7 @@ from ganeti.query.kinds import (
     instance_live,
     instance_nics,
     instance_params,
+    instance_snapshots,
     stamps,
 )
 from ganeti.query.live import Need
@@ -231,6 +232,7 @@ def _secondary_groups(ctx: Context) -> dict[str, list[GroupUuid]]:
 
 instance_params.add_fields(KIND)
 instance_disks.add_fields(KIND)
+instance_snapshots.add_fields(KIND)
 instance_nics.add_fields(KIND)
 instance_live.add_fields(KIND)
 

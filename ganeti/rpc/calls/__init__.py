@@ -4,9 +4,9 @@ The signature is the wire format: a JSON list of the arguments in order, and the
 Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family here has a file of
 the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
 Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
-``disk_*``, ``crypto_*``, ``image_*``, ``node_ssh_*``, ``copy_status``,
-``guests_ended``, ``host_stops``, ``job_log``, ``samples_*`` and ``version_*``; sizes are MiB, times
-seconds.
+``disk_*``, ``crypto_*``, ``image_*``, ``node_ssh_*``, ``copy_status``, ``guests_ended``,
+``host_stops``, ``instance_hold``, ``instance_release``, ``job_log``, ``samples_*`` and
+``version_*``; sizes are MiB, times seconds.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ganeti.rpc.calls.external import ExternalCalls
 from ganeti.rpc.calls.files import FileCalls
 from ganeti.rpc.calls.guest_ends import GuestEndCalls
 from ganeti.rpc.calls.guest_os import GuestOsCalls
+from ganeti.rpc.calls.holds import HoldCalls
 from ganeti.rpc.calls.hooks import HookCalls
 from ganeti.rpc.calls.hotplug import HotplugCalls
 from ganeti.rpc.calls.images import ImageCalls
@@ -70,6 +71,7 @@ class NodeCalls(
     MigrationCalls,
     GuestOsCalls,
     GuestEndCalls,
+    HoldCalls,
     JobLogCalls,
     ExportCalls,
     ImpexpCalls,

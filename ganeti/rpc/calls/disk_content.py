@@ -18,6 +18,15 @@ class DiskContentCalls(ABC):
 
     @abstractmethod
     @call(timeout=NORMAL)
+    def disk_revert(self, source: NodeDisk, target: NodeDisk) -> str:
+        """Begin to make the content of a disk equal to that of another, writing what differs.
+
+        Both are assembled, unless they are mirrored, and stay so. Returns the name of the copy, as
+        :meth:`disk_convert` does.
+        """
+
+    @abstractmethod
+    @call(timeout=NORMAL)
     def disk_convert(self, source: NodeDisk, target: NodeDisk) -> str:
         """Begin to copy the content of a disk into another one that is not smaller.
 

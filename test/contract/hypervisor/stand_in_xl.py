@@ -214,8 +214,8 @@ def main(world: World, words: list[str]) -> None:
         world.write({**world.get(rest[-1]), "id": world.new_id()})
     elif verb == "rename":
         world.rename(*rest)
-    elif verb == "unpause":
-        world.write({**world.get(rest[0]), "state": "-b----"})
+    elif verb in ("pause", "unpause"):
+        world.write({**world.get(rest[0]), "state": "--p---" if verb == "pause" else "-b----"})
     elif verb in MOVES:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         MOVES[verb](world, rest)

@@ -11,9 +11,9 @@ import pytest
 from rack import ELSEWHERE, TRIED
 
 from ganeti import errors
-from ganeti.hypervisor.interface import Hypervisor, NodeInfo
+from ganeti.hypervisor.interface import Holding, Hypervisor, NodeInfo
 from ganeti.hypervisor.registry import HYPERVISORS
-from ganeti.model.names import RunState
+from ganeti.model.names import Consistency, RunState
 from ganeti.rpc.objects import Console
 
 pytestmark = pytest.mark.long
@@ -31,6 +31,22 @@ def test_started_guest_is_known(rack: Any) -> None:
     assert info.time >= 0
     assert rack.driver.list_names() == [instance.name]
     assert set(rack.driver.info_all()) == {instance.name}
+
+
+def test_a_guest_that_stands_still_runs_on(rack: Any) -> None:
+    if not isinstance(rack.driver, Holding):
+        return
+    instance = rack.instance()
+    rack.start(instance, booted=False)
+    assert rack.driver.hold(instance.name) is Consistency.CRASH
+    assert rack.fresh().info(instance.name) is not None
+    rack.fresh().release(instance.name)
+    rack.driver.release(instance.name)
+    assert rack.driver.info(instance.name).state == RunState.RUNNING
+    rack.driver.stop(instance.name, force=True)
+    rack.driver.release(instance.name)
+    with pytest.raises(errors.HypervisorError):
+        rack.driver.hold(instance.name)
 
 
 def test_second_start_is_refused_and_harms_nothing(rack: Any) -> None:

@@ -133,3 +133,17 @@ def test_a_block_device_keeps_nothing_old(device: Path, tmp_path: Path) -> None:
     assert found == content + b"\xff" * (8 * MIB - len(content))
     with opened(device) as fd:
         assert sum(piece.size for piece in sparse.pieces(fd, 8 * MIB)) == 8 * MIB
+
+
+def test_only_what_differs_is_written(tmp_path: Path) -> None:
+    block = 64 * 1024
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_bytes(b"a" * block + bytes(block) + b"c" * block + b"d" * 100)
+    new.write_bytes(b"a" * block + b"x" * block + b"c" * block + b"y" * 100)
+    written = position = 0
+    with old.open("rb") as source, new.open("r+b") as target:
+        for piece in sparse.pieces(source.fileno(), old.stat().st_size):
+            written += sparse.write_changed(target.fileno(), position, piece)
+            position += piece.size
+    assert new.read_bytes() == old.read_bytes()
+    assert written == block + 100

@@ -17,6 +17,7 @@ from ganeti.hypervisor.fake_script import Method
 from ganeti.hypervisor.interface import (
     AttachedDisk,
     Ballooning,
+    Holding,
     Hotpluggable,
     Hypervisor,
     Migratable,
@@ -57,6 +58,8 @@ METHODS: dict[str, Call] = {
     "stop": lambda d: d.stop("web1"),
     "reboot": lambda d: d.reboot(instance(), []),
     "cleanup": lambda d: d.cleanup("web1"),
+    "hold": lambda d: d.hold("web1"),
+    "release": lambda d: d.release("web1"),
     "list_names": lambda d: d.list_names(),
     "info": lambda d: d.info("web1"),
     "info_all": lambda d: d.info_all(),
@@ -225,7 +228,7 @@ def test_file_of_a_guest_that_is_damaged(driver: FakeHypervisor) -> None:
 
 def test_it_has_every_ability(driver: FakeHypervisor) -> None:
     """The script can name every method that a caller may use, and no other."""
-    kinds = (Hypervisor, Ballooning, Hotpluggable, ProcessorChanging, Migratable)
+    kinds = (Hypervisor, Ballooning, Holding, Hotpluggable, ProcessorChanging, Migratable)
     assert all(isinstance(driver, kind) for kind in kinds)
     promised = {name for kind in kinds for name, value in vars(kind).items() if callable(value)}
     promised -= {"__init__", "__subclasshook__", "_no_init_or_replace_init"}

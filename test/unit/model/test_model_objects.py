@@ -75,7 +75,7 @@ OWN_KEYS = {
     "Cluster": {"auto_failover_after", "auto_fence_after"},
     "ConfigData": {"images"},
     "Disk": {"tags"},
-    "Instance": {"reservation", "creating", "image", "cloud_init"},
+    "Instance": {"reservation", "creating", "image", "cloud_init", "snapshots"},
     "Network": {"dns", "mtu"},
     "Node": {"maintenance"},
 }

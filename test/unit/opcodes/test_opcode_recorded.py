@@ -84,8 +84,10 @@ RECOVERY = {"OP_NODE_FENCE"}
 
 def test_there_are_76_opcodes_and_ours_and_8_lock_everything() -> None:
     opcodes = registry.all_opcodes()
-    ours = [op_id for op_id in opcodes if op_id.startswith(("OP_DISK_", "OP_IMAGE_"))]
+    ours = [
+        op_id for op_id in opcodes if op_id.startswith(("OP_DISK_", "OP_IMAGE_", "OP_SNAPSHOT_"))
+    ]
     assert opcodes.keys() >= RESERVATIONS | PLACEMENT | RECOVERY
     opcodes = {key: opcodes[key] for key in opcodes.keys() - RESERVATIONS - PLACEMENT - RECOVERY}
-    assert (len(ours), len(opcodes) - len(ours)) == (11, 76)
+    assert (len(ours), len(opcodes) - len(ours)) == (14, 76)
     assert sum(cls.exclusive_bgl for cls in opcodes.values()) == 8

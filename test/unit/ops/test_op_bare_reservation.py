@@ -27,6 +27,7 @@ VALUES: dict[str, Any] = {
     "instance_name": BARE,
     "instances": [],
     "new_name": "new.example.com",
+    "snapshot_name": "clean",
     "disk": 0,
     "amount": 64,
     "target_node": "node2.example.com",

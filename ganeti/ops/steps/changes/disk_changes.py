@@ -17,7 +17,7 @@ from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import checks, device_changes, disk_layout
+from ganeti.ops.planning import checks, device_changes, disk_layout, snapshots
 from ganeti.ops.planning.device_changes import Maker, Step
 from ganeti.ops.steps.changes.settings_changes import Row
 from ganeti.ops.steps.running import hotplug
@@ -151,6 +151,8 @@ def check(
     maker: Maker[Disk, DiskParams] = Maker(planner.add, planner.modify, planner.attach)
     result, steps = device_changes.apply("disk", current, changes, maker, constants.MAX_DISKS)
     planned = DiskChanges(disks.renumber(result), steps)
+    for disk in planned.devices(*_AWAY):
+        snapshots.check_detachable(instance, disk)
     added = planned.devices(DdmFull.ADD)
     warning = attachment.ties(ctx.config, instance, [*added, *planned.devices(DdmFull.ATTACH)])
     if warning:

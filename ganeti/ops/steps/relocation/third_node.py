@@ -25,7 +25,7 @@ from ganeti.model.names import AdminState, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.ops.operation import Context, Needs
-from ganeti.ops.planning import checks, disk_layout, placement
+from ganeti.ops.planning import checks, disk_layout, placement, snapshots
 from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.relocation import destination, failover, secondary_change
 from ganeti.ops.steps.storage import disks, space, sync
@@ -86,6 +86,7 @@ class Preparation:
         ctx, op = self.ctx, self.op
         config = ctx.config
         instance = config.instances[self.uuid]
+        snapshots.check_none(instance, "before its disks get another node")
         checks.all_online([self.keeper], f"to copy the disks of {instance.name}")
         destination.check_target(ctx, instance, self.target, ignore_ipolicy=op.ignore_ipolicy)
         memory = config.beparams(instance)["maxmem"]

@@ -13,6 +13,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
+from ganeti.ops.planning import snapshots
 from ganeti.ops.steps.running import double_run
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
@@ -95,8 +96,10 @@ def start(
 
     Raises:
         OpExecError: another node runs it, or may run it.
+        OpPrereqError: its disks are a mixture, as reverting them was interrupted.
     """
     node = primary(ctx, instance)
+    snapshots.check_complete(instance)
     double_run.refuse_second(ctx, instance)
     instance_disks.assemble(ctx, instance, ignore_secondaries=ignore_secondaries)
     wire = annotate.instance(

@@ -24,7 +24,7 @@ from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import checks, disk_layout
+from ganeti.ops.planning import checks, disk_layout, snapshots
 from ganeti.ops.steps.storage import attachment, copy_progress, disks, space, sync
 from ganeti.rpc.calls import NodeCalls
 from ganeti.storage.registry import traits_of
@@ -171,6 +171,7 @@ def _check_possible(
         raise errors.make_invalid_error(
             f"disk template {template} has no parameters of a provider; omit --ext-params"
         )
+    snapshots.check_none(instance, "before the disks are converted")
     if running:
         raise errors.make_state_error(
             f"instance {instance.name} is running; stop it before its disks are converted"

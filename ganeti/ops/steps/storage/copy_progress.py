@@ -46,18 +46,22 @@ class Progress:
         left = elapsed / done * (size - done) if done else None
         return text if left is None else f"{text}, {format_duration(left)} left"
 
-    def end(self, size: int, zeros: int, now: float) -> str:
-        """The line at the end."""
+    def end(self, size: int, zeros: int, now: float, skipped: str = "of zeros skipped") -> str:
+        """The line at the end; ``skipped`` says what was not written, and why."""
         seconds = now - self._begun
         text = f" - {self._name}: {size // MIB} MiB in {format_duration(seconds)}"
         copied = (size - zeros) / MIB
         if copied >= 1 and seconds > 0:
             text += f", {copied / seconds:.1f} MiB/s"
-        return f"{text}, {zeros // MIB} MiB of zeros skipped" if zeros >= MIB else text
+        return f"{text}, {zeros // MIB} MiB {skipped}" if zeros >= MIB else text
 
 
-def follow(ctx: Context, node: Node, copy: str, name: str) -> None:
+def follow(
+    ctx: Context, node: Node, copy: str, name: str, *, skipped: str = "of zeros skipped"
+) -> None:
     """Wait until a copy that was begun on a node has ended; ``name`` is that of the disk.
+
+    ``skipped`` says in the last line what was not written.
 
     Raises:
         JobCanceled: the user canceled the job; the caller's undo ends the copy.
@@ -68,7 +72,7 @@ def follow(ctx: Context, node: Node, copy: str, name: str) -> None:
         found = ask_again(ctx, lambda: ctx.rpc.call_one(node, NodeCalls.copy_status, copy))
         now = ctx.clock.monotonic()
         if found.ended:
-            ctx.log(progress.end(found.size, found.zeros, now))
+            ctx.log(progress.end(found.size, found.zeros, now, skipped))
             return
         if ctx.job.cancel_asked.is_set():
             raise errors.JobCanceled(f"{name}: the user canceled the job")

@@ -1,0 +1,142 @@
+"""Snapshots of instances: their names, of what they can be made, what they forbid. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ganeti import errors
+from ganeti.base.text import nearest
+from ganeti.config.snapshots import content
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import Consistency, DiskUuid, SnapshotUuid
+from ganeti.model.snapshot import FrozenDisk, Snapshot
+from ganeti.storage.interface import Snapshotting
+from ganeti.storage.registry import TEMPLATES
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,62}")
+#: Most snapshots of one instance: each slows the writes of the guest down, and takes room.
+MOST = 32
+
+
+def check_new_name(instance: Instance, name: str) -> None:
+    """OpPrereqError for a name that is invalid or taken, or one snapshot too many."""
+    if not _NAME.fullmatch(name):
+        raise errors.make_invalid_error(
+            f"invalid name '{name[:80]}' of a snapshot: letters, digits and ._+- are allowed,"
+            " a letter or digit first, 63 at most"
+        )
+    if any(each.name == name for each in instance.snapshots):
+        raise errors.make_exists_error(f"instance {instance.name} has a snapshot '{name}' already")
+    if len(instance.snapshots) >= MOST:
+        raise errors.make_resources_error(
+            f"instance {instance.name} has {MOST} snapshots, which is the limit; remove one first"
+        )
+
+
+def find(instance: Instance, name: str) -> Snapshot:
+    """A snapshot by its name or uuid; OpPrereqError when there is none."""
+    for each in instance.snapshots:
+        if name in (each.name, each.uuid):
+            return each
+    known = [each.name for each in instance.snapshots]
+    raise errors.make_unknown_error(
+        f"instance {instance.name} has no snapshot '{name[:80]}'{nearest(name, known)}"
+    )
+
+
+def find_ready(instance: Instance, name: str) -> Snapshot:
+    """Like :func:`find`; OpPrereqError also for one whose making did not end."""
+    found = find(instance, name)
+    if found.creating is not None:
+        raise errors.make_state_error(
+            f"job {found.creating} was interrupted while it made snapshot '{found.name}'; remove"
+            f" what is left of it: gnt-instance snapshot remove {instance.name} {found.name}"
+        )
+    return found
+
+
+def draft(
+    disks: Sequence[Disk],
+    *,
+    uuid: str,
+    name: str,
+    description: str,
+    created: float,
+    consistency: Consistency,
+    job: int,
+) -> Snapshot:
+    """The snapshot that a job makes of some disks."""
+    return Snapshot(
+        uuid=SnapshotUuid(uuid),
+        name=name,
+        created=created,
+        description=description,
+        consistency=consistency,
+        creating=job,
+        disks=tuple(
+            FrozenDisk(
+                disk=DiskUuid(disk.uuid),
+                volume=f"{uuid}.snap{index}",
+                size=disk.size,
+                nodes=disk.nodes,
+            )
+            for index, disk in enumerate(disks)
+        ),
+    )
+
+
+def freezes(disk: Disk) -> bool:
+    """Whether its template can copy it in a moment."""
+    return issubclass(TEMPLATES.get(content(disk).real_template), Snapshotting)
+
+
+def check_copyable(instance: Instance, disks: Iterable[Disk], *, runs: bool) -> None:
+    """Refuse disks of which no copy can be made, or not while the guest runs; OpPrereqError."""
+    found = list(disks)
+    if not found:
+        raise errors.make_invalid_error(f"instance {instance.name} has no disks")
+    for disk in found:
+        template = content(disk).real_template
+        if TEMPLATES.get(template).traits.must_adopt:
+            raise errors.make_invalid_error(
+                f"{disk.iv_name} of instance {instance.name} is of template {template}: such a"
+                " device belongs to somebody else, and nothing can be made beside it"
+            )
+        if runs and not freezes(disk):
+            raise errors.make_state_error(
+                f"{disk.iv_name} of instance {instance.name} is of template {template}, of which a"
+                " snapshot is a whole copy; stop the instance first"
+            )
+
+
+def check_none(instance: Instance, purpose: str) -> None:
+    """Refuse what would part the disks of an instance from their snapshots; OpPrereqError."""
+    if instance.snapshots:
+        names = " ".join(each.name for each in instance.snapshots)
+        raise errors.make_state_error(
+            f"instance {instance.name} has snapshots, which are bound to the disks as they are;"
+            f" remove them {purpose}: gnt-instance snapshot remove {instance.name} {names}"
+        )
+
+
+def check_detachable(instance: Instance, disk: Disk) -> None:
+    """Refuse to take a disk from an instance while snapshots have a copy of it; OpPrereqError."""
+    for each in instance.snapshots:
+        if any(frozen.disk == disk.uuid for frozen in each.disks):
+            raise errors.make_state_error(
+                f"snapshot '{each.name}' of instance {instance.name} has a copy of {disk.iv_name};"
+                f" remove it first: gnt-instance snapshot remove {instance.name} {each.name}"
+            )
+
+
+def check_complete(instance: Instance) -> None:
+    """Refuse to start a guest on disks that were reverted in part; OpPrereqError."""
+    for each in instance.snapshots:
+        if each.reverting is not None:
+            raise errors.make_state_error(
+                f"job {each.reverting} was interrupted while it reverted instance"
+                f" {instance.name} to snapshot '{each.name}'; the disks are a mixture until this"
+                f" ends: gnt-instance snapshot revert {instance.name} {each.name}"
+            )
