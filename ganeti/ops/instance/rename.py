@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganeti import errors
+from ganeti.config import snapshots
 from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.disk import Disk
@@ -129,8 +130,9 @@ class InstanceRename(
             source, target = instance_disks.directories([old, new])
             if {source, target} & shared:
                 instance_disks.make_directories(ctx, self.instance, [new])
-                self._move_file(old, new)
-                ctx.undo.callback(self._move_file, new, old)
+                for there, here in [(old, new), *self._list_copies(old, new)]:
+                    self._move_file(there, here)
+                    ctx.undo.callback(self._move_file, here, there)
                 alone.append(old)
             else:
                 moves[source] = target
@@ -140,6 +142,15 @@ class InstanceRename(
                 ctx.rpc.call_one, self.plan.node, NodeCalls.file_storage_dir_rename, target, source
             )
         return alone
+
+    def _list_copies(self, old: Disk, new: Disk) -> list[tuple[Disk, Disk]]:
+        """The copies of a disk in snapshots, as they are and as they will be."""
+        return [
+            (snapshots.copy_of(old, frozen), snapshots.copy_of(new, frozen))
+            for snapshot in self.instance.snapshots
+            for frozen in snapshot.disks
+            if frozen.disk == old.uuid
+        ]
 
     def _move_file(self, old: Disk, new: Disk) -> None:
         wire = annotate.disk(self.ctx.config, old, self.plan.node.group)
