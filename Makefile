@@ -10,7 +10,7 @@ DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
 # Tests of one file share what they set up, so files are what runs side by side. One more than two
 # processors have work for: tests of daemons and of time-outs wait.
-SIDE_BY_SIDE := -n 4 --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE := --side-by-side 4
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-images check-upgrade check-contract check-pythons
@@ -53,7 +53,7 @@ check-pythons: ## all tests with each Python from 3.11 to 3.13 that is on this m
 	@tools/check-pythons $(TESTS)
 
 check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRBD, KVM and Xen (root; a quarter of an hour)
-	@$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder test/hosts
+	@$(BIN)/python -m pytest --side-by-side 3 test/hosts
 
 check-servers: $(VENV)/dev.stamp ## from bare Debian to running guests, and a power cut, on emulated servers (root; an hour)
 	@$(BIN)/python -m pytest -s test/servers

@@ -9,6 +9,7 @@ import hypothesis
 import long_files_first
 import memory_disk
 import pytest
+import side_by_side
 
 # Tests start the programs hundreds of times; their modules are to be compiled once for all.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -20,7 +21,14 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("untimed")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    side_by_side.add_option(parser)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    count = config.option.side_by_side
+    if count > 1:
+        config.pluginmanager.register(side_by_side.SideBySide(config, count))
     config.pluginmanager.register(long_files_first.LongFilesFirst(config))
 
 

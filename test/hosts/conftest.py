@@ -11,13 +11,11 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from lab import cluster as lab_cluster
 from lab import faults
 from lab.place import Unavailable, run_directory
-from xdist.scheduler import LoadScopeScheduling
 
 HERE = Path(__file__).parent
 #: What a plain run of all tests takes from here.
@@ -55,7 +53,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if is_asked_for(config) and not hasattr(config, "workerinput"):
+    if is_asked_for(config):
         faults.new()
         ending = contextlib.ExitStack()
         os.environ[lab_cluster.MADE] = str(ending.enter_context(run_directory()))
@@ -66,19 +64,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.timeout(LIMIT))
+            # A group is one after the other in the same process.
+            group, _place = GROUP_OF.get(item.path.name, (-1, 0))
+            item.add_marker(pytest.mark.together(f"hosts {group}"))
     items.sort(key=lambda item: GROUP_OF.get(item.path.name, (-1, 0)))
-
-
-class ByGroup(LoadScopeScheduling):
-    """A group is one after the other in the same process."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        group, _ = GROUP_OF.get(Path(nodeid.partition("::")[0]).name, (-1, 0))
-        return f"group{group}"
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
-    return ByGroup(config, log)
 
 
 class Holder:

@@ -240,7 +240,7 @@ class Run:
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(where / "hypothesis")
         if self._mutant is not None:
             self._load(self._mutant, where)
-        quick = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:xdist"]
+        quick = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis"]
         known = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         import pytest
 

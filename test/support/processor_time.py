@@ -7,6 +7,7 @@ rest of the seconds by the clock is waiting.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import time
@@ -24,7 +25,7 @@ def _of_descendants() -> float:
     return sum(os.times()[:4])
 
 
-def _meter(config: pytest.Config) -> Callable[[], float]:
+def _meter() -> Callable[[], float]:
     """What reads the processor seconds of this process and all that it started."""
     group = CGROUPS / f"pytest-{os.getpid()}"
     try:
@@ -39,18 +40,26 @@ def _meter(config: pytest.Config) -> Callable[[], float]:
                 (CGROUPS / "cgroup.procs").write_text(pid)
             group.rmdir()
 
-    config.add_cleanup(leave)
+    atexit.register(leave)
     return lambda: int((group / "cpuacct.usage").read_text()) / 1e9
 
 
 class ProcessorTime:
     """Adds processor seconds to each report, and the reports of a file to a row."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._read = _meter(config)
-        self._last = self._read()
+    def __init__(self) -> None:
+        self._measure()
         self._files: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
         self._begun = time.monotonic()
+
+    def _measure(self) -> None:
+        self._pid = os.getpid()
+        self._read = _meter()
+        self._last = self._read()
+
+    def pytest_runtest_logstart(self) -> None:
+        if os.getpid() != self._pid:  # forked by side_by_side
+            self._measure()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Iterator[None]:
@@ -63,7 +72,7 @@ class ProcessorTime:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         row = self._files[report.nodeid.partition("::")[0]]
         # Later phases of a test carry on what earlier ones recorded; the last one is this phase.
-        row[0] += [v for name, v in report.user_properties if name == PROPERTY][-1]
+        row[0] += [0.0, *(v for name, v in report.user_properties if name == PROPERTY)][-1]
         row[1] += report.duration
         row[2] += report.when == "call"
 
@@ -78,4 +87,4 @@ class ProcessorTime:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(ProcessorTime(config))
+    config.pluginmanager.register(ProcessorTime())

@@ -65,10 +65,10 @@ def test_the_worst_tame_patterns_are_quick() -> None:
         pattern = f"{''.join(parts)}[bc]"
         if patterns.is_tame(pattern):
             search = patterns.compile_pattern(pattern).search
-            begin = time.perf_counter()
+            begin = time.thread_time()
             assert search(text) is None
-            worst = max(worst, time.perf_counter() - begin)
-    assert 0 < worst < 1  # a sane bound for busy machines
+            worst = max(worst, time.thread_time() - begin)
+    assert 0 < worst < 1
 
 
 def test_long_texts_have_a_time_limit_whatever_the_pattern() -> None:
