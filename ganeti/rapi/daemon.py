@@ -23,7 +23,7 @@ from ganeti.net.expiry import Expiry
 from ganeti.net.http_server.server import App, HttpServer
 from ganeti.net.tcp_daemon import Serving
 from ganeti.net.tls.contexts import Identity, ReloadableContext
-from ganeti.rapi import access_log, failures
+from ganeti.rapi import access_log, failures, web_files
 from ganeti.rapi.app import make_app
 from ganeti.rapi.authenticate import Authenticator
 from ganeti.rapi.clients import Clients
@@ -164,7 +164,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     shared = {WAITING_ROOM: room, SESSIONS: sessions, DOOR: authenticator}
     server = HttpServer(
         (options.serving.address, options.serving.port),
-        _trust_proxy(access_log.logged(_share(app, shared)), tls),
+        _trust_proxy(access_log.logged(web_files.with_web(_share(app, shared))), tls),
         tls,
         threads=options.serving.max_clients,
         max_body=MAX_BODY,

@@ -30,7 +30,7 @@ _FAMILIES = {
 _VERBS = {"GET": "read", "POST": "add", "DELETE": "remove", "PUT": "replace"}
 _EXCEPTIONS = {("DELETE", "job"): "job.cancel", ("PUT", "query"): "query.read"}
 #: GET of these last parts is more than reading the object.
-_GET_ACTIONS = frozenset({"console", "wait", "storage"})
+_GET_ACTIONS = frozenset({"console", "wait", "why", "storage", "history"})
 
 
 def permission_of(method: str, path: str) -> str:

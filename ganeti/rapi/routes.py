@@ -8,6 +8,7 @@ from functools import cache
 from ganeti.base import jsonio
 from ganeti.rapi import (
     cluster,
+    history,
     jobs,
     login,
     openapi,
@@ -46,6 +47,7 @@ ROUTES: tuple[Route, ...] = (
     *reads.ROUTES,
     *parts.ROUTES,
     *jobs.ROUTES,
+    *history.ROUTES,
     *waits.ROUTES,
     *rules.ROUTES,
     *queries.ROUTES,

@@ -1,0 +1,229 @@
+// What the page knows of the cluster: lists by kind, kept as they are now by the event stream.
+import { ApiError, get, maybe, query, send } from "./api.js";
+import { batch, computed, signal } from "./html.js";
+import { KINDS } from "./kinds.js";
+import { merged, toObjects } from "./model/rows.js";
+import { Frames, pause, stale } from "./model/stream.js";
+
+/** @typedef {Record<string, any>} Row */
+
+/** @type {Record<string, {value: Row[] | null}>} */
+export const lists = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, signal(/** @type {Row[] | null} */ (null))]));
+/** Problems of loading by kind. @type {{value: Record<string, string>}} */
+export const problems = signal({});
+/** Whether the event stream is there: connecting, live or lost. */
+export const link = signal("connecting");
+export const cluster = signal(/** @type {any} */ (null));
+export const api = signal(/** @type {any} */ (null));
+export const health = signal(/** @type {any} */ (null));
+export const commands = signal(/** @type {any} */ ({}));
+/** Log entries of jobs that ran while the page was open, by id. @type {{value: Record<number, any[]>}} */
+export const logs = signal({});
+/** The latest events, newest first. @type {{value: any[]}} */
+export const events = signal([]);
+/** Seconds since 1970, every second. */
+export const now = signal(Date.now() / 1000);
+/** Milliseconds from an event to the screen, for measuring. @type {number[]} */
+export const delays = [];
+
+const RUNNING = ["running", "waiting", "queued", "pending", "canceling"];
+export const activeJobs = computed(() => (lists.job.value ?? []).filter((job) => RUNNING.includes(job.status)));
+
+/** @type {Map<string, Promise<void>>} */
+const loading = new Map();
+
+/** Loads a list unless it is there. @param {string} kind */
+export function need(kind) {
+  if (lists[kind].value !== null || loading.has(kind)) return loading.get(kind) ?? Promise.resolve();
+  return load(kind);
+}
+
+/** Loads a whole list. @param {string} kind */
+export function load(kind) {
+  const made = fetchRows(kind, null).then(
+    (rows) => {
+      lists[kind].value = rows;
+      problems.value = { ...problems.value, [kind]: "" };
+    },
+    (error) => {
+      if (lists[kind].value === null) problems.value = { ...problems.value, [kind]: error.message };
+    },
+  );
+  loading.set(kind, made);
+  return made.finally(() => loading.delete(kind));
+}
+
+/** @param {string} kind @param {any[] | null} filter */
+async function fetchRows(kind, filter) {
+  const found = KINDS[kind];
+  const rows = toObjects(await query(found.resource, found.fields, filter));
+  return found.refine ? found.refine(rows) : rows;
+}
+
+// what events make stale
+
+/** @type {Map<string, Set<string>>} */
+const wanted = new Map();
+let timer = 0;
+
+/** @param {string} kind @param {string} name */
+function refresh(kind, name) {
+  if (kind === "cluster") {
+    void loadCluster();
+    return;
+  }
+  if (!lists[kind] || lists[kind].value === null) return;
+  const names = wanted.get(kind) ?? new Set();
+  wanted.set(kind, names.add(name));
+  timer ||= window.setTimeout(flush, 20);
+}
+
+function flush() {
+  timer = 0;
+  const todo = [...wanted];
+  wanted.clear();
+  for (const [kind, names] of todo) {
+    const key = KINDS[kind].query ?? KINDS[kind].key;
+    if (names.has("*") || names.size > 50) {
+      void load(kind);
+      continue;
+    }
+    const asked = [...names];
+    const filter = ["|", ...asked.map((name) => ["==", key, name])];
+    fetchRows(kind, filter).then(
+      (rows) => (lists[kind].value = merged(lists[kind].value ?? [], KINDS[kind].key, asked, rows)),
+      () => undefined,
+    );
+  }
+}
+
+/** Everything that is shown, again: after events were lost. */
+export async function loadAll() {
+  const shown = Object.keys(lists).filter((kind) => lists[kind].value !== null || problems.value[kind]);
+  await Promise.all([loadCluster(), ...shown.map(load)]);
+}
+
+async function loadCluster() {
+  const [info, found] = await Promise.all([get("/2/info"), maybe("/2/health").catch(() => null)]);
+  cluster.value = info;
+  health.value = found;
+}
+
+/** What every page needs. */
+export async function begin() {
+  const names = await send("GET", "/ui/commands.json").then((response) => response.json(), () => ({}));
+  commands.value = names;
+  api.value = await get("/openapi.json");
+  await Promise.all([loadCluster(), load("job")]);
+  void follow();
+}
+
+// events
+
+let last = "";
+let running = false;
+
+async function follow() {
+  if (running) return;
+  running = true;
+  for (let tries = 0; running; tries += 1) {
+    try {
+      await read(() => (tries = 0));
+    } catch (error) {
+      if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+        link.value = error.status === 403 ? "none" : "lost";
+        running = false;
+        return;
+      }
+    }
+    link.value = "lost";
+    await new Promise((done) => setTimeout(done, pause(tries) * 1000));
+  }
+}
+
+/** Begins again to follow events, after a new log-in. */
+export function resume() {
+  void loadAll();
+  void follow();
+}
+
+/** @param {() => void} connected */
+async function read(connected) {
+  const stop = new AbortController();
+  let silence = window.setTimeout(() => stop.abort(), 40_000);
+  const offline = () => stop.abort();
+  window.addEventListener("offline", offline);
+  try {
+    const headers = { Accept: "text/event-stream", ...(last ? { "Last-Event-ID": last } : {}) };
+    const response = await send("GET", "/2/events", { headers, signal: stop.signal });
+    const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+    const decoder = new TextDecoder();
+    const frames = new Frames();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      clearTimeout(silence);
+      silence = window.setTimeout(() => stop.abort(), 40_000);
+      const found = frames.add(decoder.decode(value, { stream: true }));
+      if (found.length) batch(() => found.forEach((frame) => take(frame, connected)));
+    }
+  } finally {
+    clearTimeout(silence);
+    window.removeEventListener("offline", offline);
+  }
+}
+
+/** @param {import("./model/stream.js").Frame} frame @param {() => void} connected */
+function take(frame, connected) {
+  const isNew = !last;
+  if (frame.id) last = frame.id;
+  if (frame.event === "start" || frame.event === "lost") {
+    connected();
+    link.value = "live";
+    if (frame.event === "lost" && !isNew) void loadAll();
+    return;
+  }
+  const event = JSON.parse(frame.data);
+  events.value = [event, ...events.value].slice(0, 200);
+  if (event.kind === "job") noteJob(event);
+  for (const [kind, name] of stale(event)) refresh(kind, name);
+  requestAnimationFrame(() => delays.push(Date.now() - event.time * 1000));
+}
+
+/** @param {any} event */
+function noteJob(event) {
+  const id = Number(event.object);
+  if (event.change === "message") {
+    const known = logs.value[id] ?? [];
+    if (known.some((entry) => entry.serial === event.data.serial)) return;
+    logs.value = { ...logs.value, [id]: [...known, event.data] };
+    return;
+  }
+  const rows = lists.job.value;
+  if (rows === null) return;
+  if (event.change === "archived") {
+    lists.job.value = rows.filter((job) => job.id !== id);
+    return;
+  }
+  const { status, summary } = event.data;
+  const known = rows.find((job) => job.id === id);
+  const changed = { ...(known ?? { id, received_ts: event.time, start_ts: null, end_ts: null, priority: 0, user: "", objects: event.objects.slice(1) }), status, summary };
+  if (status === "running" && !changed.start_ts) changed.start_ts = event.time;
+  if (["success", "error", "canceled"].includes(status)) changed.end_ts = event.time;
+  lists.job.value = known ? rows.map((job) => (job.id === id ? changed : job)) : [...rows, changed];
+}
+
+/** Entries of a job's log, those that came before the page included. @param {number} id */
+export async function loadLog(id) {
+  const job = await get(`/2/jobs/${id}`);
+  const entries = (job.oplog ?? []).flatMap((/** @type {any[]} */ log, /** @type {number} */ op) =>
+    log.map(([serial, time, type, message]) => ({ op, serial, time: time[0] + time[1] / 1e6, type, message })),
+  );
+  const fresh = (logs.value[id] ?? []).filter((entry) => !entries.some((/** @type {any} */ e) => e.serial === entry.serial));
+  logs.value = { ...logs.value, [id]: [...entries, ...fresh] };
+  return job;
+}
+
+window.setInterval(() => (now.value = Date.now() / 1000), 1000);
+// For tests and for the console of a browser.
+Object.assign(window, { ganeti: { delays, link } });

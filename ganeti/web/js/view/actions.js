@@ -1,0 +1,43 @@
+// Buttons for what can be done with objects; each opens the form of its request.
+import { session } from "../api.js";
+import { html, signal } from "../html.js";
+import { KINDS } from "../kinds.js";
+import { describe, permits } from "../model/form.js";
+import { api } from "../store.js";
+import { t } from "../text.js";
+
+/** The form that is open. @type {{value: null | {action: import("../kinds.js").Action, kind: string, rows: Record<string, any>[], typed?: Record<string, any>}}} */
+export const open = signal(/** @type {any} */ (null));
+
+/** @param {import("../kinds.js").Action} action */
+function formOf(action) {
+  const [method, path] = action.request.split(" ");
+  return api.value && describe(api.value, method, path);
+}
+
+/** Whether the API has the request and this user may make it. @param {import("../kinds.js").Action} action */
+function isOffered(action) {
+  const form = formOf(action);
+  return Boolean(form && permits(session.value?.access, form));
+}
+
+/** @param {{kind: string}} props */
+export function CreateButtons({ kind }) {
+  const found = (KINDS[kind].create ?? []).filter(isOffered);
+  return html`<span class="creates">${found.map((action) => html`<button class="primary" key=${action.label}
+    onClick=${() => (open.value = { action, kind, rows: [] })}>${action.label}</button>`)}</span>`;
+}
+
+/** Actions for one object, or for several. @param {{kind: string, rows: Record<string, any>[], most?: number}} props */
+export function Actions({ kind, rows, most = 6 }) {
+  const fitting = KINDS[kind].actions
+    .filter((action) => rows.length === 1 || action.bulk)
+    .filter((action) => rows.every((row) => !action.when || action.when(row)))
+    .filter(isOffered);
+  const button = (/** @type {import("../kinds.js").Action} */ action) => html`<button key=${action.label} class=${/Remove$|Release/.test(action.label) ? "danger" : ""}
+    onClick=${(/** @type {any} */ event) => (event.target.closest("details")?.removeAttribute("open"), (open.value = { action, kind, rows }))}>${action.label}</button>`;
+  const few = fitting.slice(0, most);
+  const rest = fitting.slice(most);
+  return html`<span class="actions">${few.map(button)}
+    ${rest.length > 0 && html`<details class="menu"><summary>${t.actions.more}</summary><div class="pop">${rest.map(button)}</div></details>`}</span>`;
+}

@@ -1,0 +1,58 @@
+// Small pieces that many pages share.
+import { html } from "../html.js";
+import { duration, seconds, short, tone } from "../model/format.js";
+import { now } from "../store.js";
+import { url } from "../router.js";
+import { KINDS } from "../kinds.js";
+
+/** @param {{value: string | null}} props */
+export function Status({ value }) {
+  const text = value ?? "–";
+  return html`<span class=${`status ${tone(text)}`}><i aria-hidden="true"></i>${text.replaceAll("_", " ")}</span>`;
+}
+
+/** @param {{part: number, text: string}} props how full something is, 0 to 1 */
+export function Bar({ part, text }) {
+  const level = part > 0.92 ? "bad" : part > 0.8 ? "warn" : "";
+  return html`<span class="meter"><svg class=${`bar ${level}`} viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+    <rect class="track" width="100" height="6" /><rect class="fill" width=${Math.round(part * 100)} height="6" /></svg><span>${text}</span></span>`;
+}
+
+/** @param {{tags: string[] | null}} props */
+export function Tags({ tags }) {
+  return html`<span class="tags">${(tags ?? []).map((tag) => html`<span class="tag" key=${tag}>${tag}</span>`)}</span>`;
+}
+
+/** @param {{kind: string, name: string | null, full?: boolean}} props */
+export function Ref({ kind, name, full }) {
+  if (!name) return html`<span>–</span>`;
+  return html`<a href=${url(KINDS[kind].path, name)} title=${name}>${full ? name : short(name)}</a>`;
+}
+
+/** How long a job took, or runs already. @param {{job: Record<string, any>}} props */
+export function Elapsed({ job }) {
+  const begin = seconds(job.start_ts ?? job.received_ts);
+  const end = seconds(job.end_ts) ?? now.value;
+  return html`<span>${begin ? duration(end - begin) : "–"}</span>`;
+}
+
+/** One cell of a list. @param {{row: Record<string, any>, column: import("../kinds.js").Column, kind: string}} props */
+export function Cell({ row, column, kind }) {
+  const value = column.value ? column.value(row) : row[column.field];
+  const text = column.show ? column.show(row) : value;
+  switch (column.kind) {
+    case "link":
+      return html`<a href=${url(KINDS[kind].path, String(row[KINDS[kind].key]))}>${text}</a>`;
+    case "status":
+      return html`<${Status} value=${value} />`;
+    case "bar":
+      return html`<${Bar} part=${value ?? 0} text=${text} />`;
+    case "tags":
+      return html`<${Tags} tags=${value} />`;
+    case "duration":
+      return html`<${Elapsed} job=${row} />`;
+    default:
+      if (column.kind?.startsWith("ref:")) return html`<${Ref} kind=${column.kind.slice(4)} name=${value} />`;
+      return html`<span>${text == null || text === "" ? "–" : String(text)}</span>`;
+  }
+}
