@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from ganeti.cli.command import Program
+from ganeti.base import jsonio
+from ganeti.cli.command import Command, Program
 from ganeti.cli.derive import facts
 
 _HEAD = '''\
@@ -61,3 +63,35 @@ def _modules(programs: Iterable[Program]) -> str:
             ]
         lines.append("    },\n")
     return "".join([*lines, "}\n"])
+
+
+#: Commands of an opcode that are not the plain one.
+_SPECIAL = frozenset({"reserve", "import", "batch-create", "change-group", "burnin"})
+
+
+def describe_commands(programs: Iterable[Program]) -> str:
+    """JSON text: which command makes an opcode, for forms that show it.
+
+    Per opcode its program, command, the field that the argument fills, and per field the option
+    and how its value is written.
+    """
+    found: dict[str, Any] = {}
+    for program in programs:
+        program.load()
+        for name, command in sorted(program.commands.items()):
+            if not command.op.startswith("OP_") or (command.op in found and name in _SPECIAL):
+                continue
+            if command.op not in found or found[command.op]["command"] in _SPECIAL:
+                found[command.op] = _describe_command(program.name, name, command)
+    lines = [f'"{op}": {jsonio.dumps(found[op])}' for op in sorted(found)]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _describe_command(program: str, name: str, command: Command) -> dict[str, Any]:
+    kinds = {field: kind for field, kind, *_rest in facts(command.op)[1]}
+    flags = {
+        option.dest: [option.flags[-1], kinds.get(option.dest, "")]
+        for option in command.field_options
+    }
+    argument = next((args.field for args in command.args if args.field), "")
+    return {"program": program, "command": name, "argument": argument, "flags": flags}

@@ -61,6 +61,7 @@ class OpInstanceMigrate(OpCode, tag="OP_INSTANCE_MIGRATE", kw_only=True):
 class OpInstanceMove(OpCode, tag="OP_INSTANCE_MOVE", kw_only=True):
     """Copy the disks of an instance to another node and start it there."""
 
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/move",)
     summary_field: ClassVar[str | None] = "instance_name"
     result_type: ClassVar[str] = "null"
 

@@ -11,7 +11,7 @@ from ganeti.rapi.route import Arg, ArgKind, Call, Route
 
 #: Changes of an answer that asks for no number, and the most.
 USUAL, MOST = 100, 10_000
-_NUMBERS = {"since": float, "until": float, "job": int, "limit": int}
+_NUMBERS: dict[str, type[float] | type[int]] = {"since": float, "until": float, "job": int, "limit": int}
 
 
 def _history(call: Call) -> dict[str, Any]:
@@ -22,7 +22,8 @@ def _history(call: Call) -> dict[str, Any]:
     return call.luxi.query_history(**given)
 
 
-def _number(name: str, text: str) -> float | int:
+def _number(name: str, text: str) -> float:
+    found: float
     try:
         found = _NUMBERS[name](text)
     except ValueError:

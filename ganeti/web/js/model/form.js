@@ -7,7 +7,7 @@
  *   suggest: string, of: Field[], place: "path" | "query" | "body", schema: Schema}} Field
  *   `kind` is text, secret, number, size, flag, choice, list, pairs, rows, changes or json */
 /** @typedef {{method: string, path: string, summary: string, opcode: string, dryRun: boolean, fields: Field[],
- *   access: string[]}} Form */
+ *   access: string[], permission: string}} Form */
 
 /** Parameters of every job, which come last. */
 const GENERAL = ["priority", "depends", "comment", "debug_level", "reason"];
@@ -120,6 +120,7 @@ export function describe(api, method, path) {
     dryRun: parameters.some((/** @type {any} */ p) => p.name === "dry-run"),
     fields,
     access: found["x-ganeti-access"] ?? [],
+    permission: found["x-ganeti-permission"] ?? "",
   };
 }
 
@@ -247,10 +248,9 @@ export function missing(form, typed, fixed = {}) {
     .map((item) => item.name);
 }
 
-/** Whether rights allow a request. @param {any} access of the session @param {Form} form */
+/** Whether the rights of a session allow a request. @param {any} access @param {Form} form */
 export function permits(access, form) {
-  if (!access || !form.access.length) return true;
-  const names = Array.isArray(access) ? access : access.permissions ?? access.rights ?? [];
-  if (!Array.isArray(names) || !names.length) return true;
-  return names.includes("write") || form.access.some((name) => names.includes(name)) || names.some((name) => name.includes("."));
+  const held = access?.permissions;
+  if (!Array.isArray(held) || !form.access.length || form.access.includes("known")) return true;
+  return held.includes("write") || [form.permission, ...form.access].some((name) => held.includes(name));
 }
