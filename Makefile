@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := --side-by-side 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-images check-upgrade check-contract check-pythons
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-images check-upgrade check-contract check-pythons check-renewal
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -81,6 +81,9 @@ check-contract: $(VENV)/dev.stamp ## how much of Ganeti's interfaces is there, i
 
 check-placement: $(VENV)/dev.stamp ## balancing, maintenance and capacity with twenty guests on five nodes (a minute)
 	@PLACEMENT=1 $(BIN)/python -m pytest test/placement
+
+check-renewal: $(VENV)/dev.stamp ## replace certificates of five nodes under load, and with kills at each step (ten minutes)
+	@RENEWAL=1 CRASH_NODES=5 CRASH_POINTS=$(or $(CRASH_POINTS),all) $(BIN)/python -m pytest -s test/renewal test/crash/test_crypto_steps.py
 
 check-upgrade: $(VENV)/dev.stamp ## two versions side by side: up, down, kills at each step (five minutes)
 	@UPGRADE=1 $(BIN)/python -m pytest --timeout 900 test/upgrade

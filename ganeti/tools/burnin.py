@@ -179,8 +179,6 @@ class Burnin:
     def _leave_out(self, reasons: dict[str, str]) -> None:
         for name, reason in reasons.items():
             self._say(f"{name} is left out: {reason}")
-        if "importexport" not in (self._options.without or ()):
-            self._say("importexport is left out: it is not part of this test")
 
     # steps
 

@@ -107,6 +107,7 @@ def _all(
     yield "failover", lambda at: [_to("OP_INSTANCE_FAILOVER", at, can, ring)], alone or fixed
     yield "migrate", lambda at: _migrate(at, can, ring), alone or fixed or ports
     yield "move", lambda at: [_op("MOVE", at, target_node=ring[at.primary])], alone or movable
+    yield "importexport", lambda at: _export_and_import(wish, can, at, ring), without_disks
     yield "reinstall", lambda at: _reinstall(wish, at), without_disks
     yield (
         "reboot",
@@ -195,6 +196,30 @@ def _migrate(at: Place, can: Ability, ring: dict[str, str]) -> list[Op]:
     """A migration, and the clean-up after one, which finds nothing to do."""
     cleanup = {"OP_ID": "OP_INSTANCE_MIGRATE", "instance_name": at.name, "cleanup": True}
     return [_to("OP_INSTANCE_MIGRATE", at, can, ring), cleanup]
+
+
+def _export_and_import(wish: Wish, can: Ability, at: Place, ring: dict[str, str]) -> list[Op]:
+    """An export to another node, then the instance is made of it again, where it was."""
+    keeper = ring[at.primary]
+    nodes: Op = {"pnode": at.primary}
+    if can.mirrored:
+        nodes["snode"] = at.secondary
+    return [
+        {"OP_ID": "OP_BACKUP_EXPORT", "instance_name": at.name, "target_node": keeper},
+        _op("REMOVE", at),
+        _op(
+            "CREATE",
+            at,
+            mode="import",
+            src_node=keeper,
+            src_path=at.name,
+            disk_template=wish.template,
+            disks=[],
+            nics=[],
+            **nodes,
+        ),
+        {"OP_ID": "OP_BACKUP_REMOVE", "instance_name": at.name},
+    ]
 
 
 def _reinstall(wish: Wish, at: Place) -> list[Op]:

@@ -36,13 +36,14 @@ def test_mirrored_disks(storage_cluster: tuple[Cluster, StorageNodes]) -> None:
     ran = burnin(cluster, "-o", "noop", "-t", "drbd", "-p", *SIZES, "b1", "b2")
     assert ran.code == 0, ran.out + ran.err
     wanted = (
-        "create replace1 replace2 grow failover migrate reinstall reboot activate-disks add-disks"
-        " add-nics startstop remove"
+        "create replace1 replace2 grow failover migrate importexport reinstall reboot"
+        " activate-disks add-disks add-nics startstop remove"
     )
     assert steps(ran) == dict.fromkeys(wanted.split(), (2, 0))
     assert "move is left out: failover does it" in ran.out
     assert ran.lines[-1] == "Everything worked"
     assert cluster.cells("instance list -o name") == []
+    assert [row for row in cluster.cells("backup list") if row[1] != "?"] == []
     assert (cluster.paths().log / "burnin.log").read_text().endswith("Everything worked\n")
 
 
@@ -53,7 +54,7 @@ def test_files_that_move_and_names_that_change(cluster: Cluster) -> None:
     )
     assert ran.code == 0, ran.out + ran.err
     found = steps(ran)
-    assert {"memory", "move", "rename", "grow"} <= found.keys()
+    assert {"memory", "move", "importexport", "rename", "grow"} <= found.keys()
     assert not {"failover", "migrate", "replace1"} & found.keys()
     assert "failover is left out: disks of template file stay on a node" in ran.out
     assert "memory: done" in ran.out

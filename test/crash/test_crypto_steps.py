@@ -3,7 +3,7 @@
 A step is a call to nodes or a write of the configuration or of the authority. Afterwards the master
 starts, calls every node, and ``gnt-cluster renew-crypto`` ends what was begun.
 
-``CRASH_POINTS`` says at how many steps: a number, or ``all``.
+``CRASH_POINTS`` says at how many steps: a number, or ``all``; ``CRASH_NODES`` of how many nodes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STEPS = re.compile(
     r"serve: (call (crypto_|write_ssconf|upload_file)|(write|fsync|rename) .*(journal|ca\.\w+)$)"
 )
 RENEWAL = {"OP_ID": "OP_CLUSTER_RENEW_CRYPTO", "new_cluster_certificate": True}
-NODES = ("node1", "node2", "node3")
+NODES = tuple(f"node{n}" for n in range(1, int(os.environ.get("CRASH_NODES", "3")) + 1))
 
 
 class Renewals:
@@ -103,7 +103,7 @@ class Renewals:
 
 @pytest.fixture
 def renewals(tmp_path: Path) -> Iterator[Renewals]:
-    with copied(3) as cluster:
+    with copied(len(NODES)) as cluster:
         made = Renewals(cluster, tmp_path)
         try:
             yield made
