@@ -55,6 +55,29 @@ def test_scripts_see_headings_and_nothing_on_stderr(cluster: Cluster) -> None:
     assert "cluster-verify" not in ran.out
 
 
+def test_a_disk_that_a_job_is_changing_is_not_missing(cluster: Cluster) -> None:
+    """To make it again, as verify says of a missing one, would destroy what the job makes."""
+    [path] = cluster.root("node2").glob(f"**/{WEB}/*.disk0")
+    aside = path.with_name("aside")
+    hook = cluster.paths().hooks / "instance-modify-pre.d" / "wait"
+    begun, go = cluster.directory / "begun", cluster.directory / "go"
+    os.mkfifo(begun)
+    os.mkfifo(go)
+    hook.parent.mkdir(parents=True)
+    hook.write_text(f"#!/bin/sh\necho > {begun}\nread answer < {go}\n")
+    hook.chmod(0o755)
+    cluster.ok("instance modify --submit -B vcpus=2", WEB)
+    job = cluster.cells("job list -o id")[-1][0]
+    begun.read_text()
+    os.rename(path, aside)
+    during = cluster.gnt("cluster verify")
+    os.rename(aside, path)
+    go.write_text("\n")
+    cluster.ok("job watch", job)
+    hook.unlink()
+    assert "is missing" not in during.out
+
+
 def test_a_terminal_sees_only_what_is_wrong(cluster: Cluster) -> None:
     said = on_terminal(cluster, "verify")
     assert "* Verifying" not in said

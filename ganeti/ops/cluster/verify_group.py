@@ -304,9 +304,12 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         everywhere = places_of(config, nodes)
         # The list of volumes tells more of plain disks.
         measured = [place for place in everywhere if is_measured(place)]
-        for (node, owner, disk), found in self._ask_about(
-            config, report, measured, NodeCalls.blockdev_getdimensions
-        ):
+        sizes = list(self._ask_about(config, report, measured, NodeCalls.blockdev_getdimensions))
+        # in this order: of a job that ends in between, the configuration has the outcome
+        busy, now = locks.locked_names(self.ctx, LockLevel.INSTANCE), self.ctx.config
+        for (node, owner, disk), found in sizes:
+            if now.disks.get(disk.uuid) is not disk or (owner is not None and owner.name in busy):
+                continue
             kind, name, where = subject_of(owner, disk)
             where = f"{where} on node {node.name}"
             if found is None:
