@@ -54,7 +54,7 @@ def read(where: Paths) -> Membership:
 def _stage(where: Paths) -> tuple[Stage, list[Path]]:
     """How far this server is a part of a cluster, and what is missing if it is one by half."""
     needed = [where.ca_cert, where.server_cert, where.client_cert, where.ssconf("cluster_name")]
-    if where.init_mark.exists():
+    if where.init_mark.exists() and not where.config_file.exists():
         return Stage.PARTIAL, [where.config_file]
     missing = [path for path in needed if not _has_content(path)]
     if len(missing) == len(needed):
