@@ -226,6 +226,21 @@ class Paths:
         return self.under("/srv/ganeti/export")
 
     @property
+    def backups(self) -> Path:
+        """The repository of backups unless another one is named."""
+        return self.under("/srv/ganeti/backup")
+
+    @property
+    def backup_work(self) -> Path:
+        """What guests overwrite while they are backed up, and sockets for that."""
+        return self.data / "backup-work"
+
+    @property
+    def backup_paths(self) -> Path:
+        """List of the directories that may be repositories."""
+        return self.conf / "backup-paths"
+
+    @property
     def file_storage(self) -> Path:
         return self.under("/srv/ganeti/file-storage")
 

@@ -141,10 +141,16 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     'gnt-backup': {
         'export': 'commands',
+        'history': 'incremental',
         'import': 'commands',
         'list': 'commands',
         'list-fields': 'commands',
+        'prune': 'incremental',
         'remove': 'commands',
+        'restore': 'incremental',
+        'run': 'incremental',
+        'schedule': 'incremental',
+        'verify': 'incremental',
     },
     'gnt-network': {
         'add': 'change',

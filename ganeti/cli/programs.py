@@ -60,8 +60,8 @@ DISK = Program(
 )
 BACKUP = Program(
     "gnt-backup",
-    "Export instances to nodes, and create instances from exports.",
-    ("commands",),
+    "Back up instances and restore them; export them to nodes, and import them.",
+    ("incremental", "commands"),
 )
 NETWORK = Program(
     "gnt-network",

@@ -12,6 +12,7 @@ import msgspec
 from ganeti.base import jsonio, typed
 from ganeti.config.upgrade import formats
 from ganeti.luxi.requests import FilterSettings
+from ganeti.model.backup import BackupPlan
 from ganeti.model.base import ConfigObject, Tagged
 from ganeti.model.cloud_init import CloudInit
 from ganeti.model.cluster import Cluster
@@ -59,6 +60,7 @@ _OBJECTS: Mapping[type[ConfigObject], tuple[str, str, str]] = {
     Reservation: ("Reservation", "reservations", ""),
     Snapshot: ("Snapshot", "snapshots", ""),
     FrozenDisk: ("Copy of a disk in a snapshot", "copies of disks", ""),
+    BackupPlan: ("Plan of backups", "plans of backups", ""),
     CloudInit: ("Data for cloud-init", "data for cloud-init", ""),
     Nic: ("NIC", "NICs", "nic"),
     Disk: ("Disk", "disks", "disks"),

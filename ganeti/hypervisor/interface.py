@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import msgspec
@@ -59,6 +60,19 @@ class AttachedDisk:
     uri: str | None = None
     #: other nodes may read the data at the same time
     shared: bool = False
+
+
+@dataclass(frozen=True)
+class FrozenDisk:
+    """A disk of a running guest as it was at one moment, served by NBD."""
+
+    uuid: str
+    #: bytes
+    size: int
+    socket: Path
+    export: str
+    #: name of the exported bitmap of what was written since the last moment; None: not known
+    bitmap: str | None
 
 
 @dataclass(frozen=True)
@@ -281,6 +295,31 @@ class Migratable(Protocol):
         """Let the guest run here if it does not yet; or without ``success`` end what waits for it.
 
         HypervisorError when it did not arrive; without ``success`` when it has taken over.
+        """
+
+
+@runtime_checkable
+class Freezing(Protocol):
+    """Shows the disks of a running guest as they are at one moment, while it goes on.
+
+    Moments have names. Between two of them it is known what the guest has written, as long as
+    nothing ends it, and it is asked in this order.
+    """
+
+    def freeze_disks(
+        self, name: str, work: Path, since: str | None, until: str
+    ) -> list[FrozenDisk] | None:
+        """Freeze the moment ``until``; None when the guest does not run here.
+
+        ``since`` is an earlier moment, or None. ``work`` is an empty directory that takes what the
+        guest overwrites meanwhile, and nobody else's files. One moment at a time.
+        """
+
+    def thaw_disks(self, name: str, work: Path, until: str, *, keep: bool) -> None:
+        """End a moment. With ``keep`` a later one may be compared with it, and with no other.
+
+        Without ``keep`` the earlier moment stays what a later one may be compared with. No error
+        when the guest has ended.
         """
 
 

@@ -9,6 +9,7 @@ from ganeti.jobs.queue import JobQueue
 from ganeti.locking.manager import LockManager
 from ganeti.master.facts import Facts
 from ganeti.model import job as job_model
+from ganeti.model.backup import Manifest
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import NodeUuid
@@ -94,6 +95,15 @@ class MasterSources:
 
     def exports(self, nodes: Sequence[Node]) -> Answers[Sequence[str]]:
         return _states(self._rpc.call_many(nodes, NodeCalls.export_list))
+
+    def backups(self, repositories: Sequence[str]) -> Mapping[str, NodeAnswer[Sequence[Manifest]]]:
+        master = self._config.master
+        return {
+            repository: _state(
+                self._rpc.call_many([master], NodeCalls.backup_list, repository, None)[master.uuid]
+            )
+            for repository in repositories
+        }
 
     def os_diagnose(self, nodes: Sequence[Node]) -> Answers[Sequence[OsInfo]]:
         return _states(self._rpc.call_many(nodes, NodeCalls.os_diagnose))

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from ganeti import errors
 from ganeti.base.typed import doc
+from ganeti.model.backup import BackupPlan
 from ganeti.model.base import ConfigObject, Tagged
 from ganeti.model.cloud_init import CloudInit
 from ganeti.model.names import (
@@ -87,6 +88,10 @@ class Instance(Tagged, frozen=True, kw_only=True):
         CloudInit | None, doc("What cloud-init tells the guest; unset: it gets no disk for that")
     ] = None
     snapshots: Annotated[tuple[Snapshot, ...], doc("Snapshots of its disks, the oldest first")] = ()
+
+    backup: Annotated[
+        BackupPlan | None, doc("How it is backed up; unset before the first time")
+    ] = None
 
     @property
     def handle(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ganeti.node.backups import Backups
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies
 from ganeti.node.crypto import Crypto
@@ -87,6 +88,7 @@ class Families:
             copies,
             Transfer(context, disks, copies),
             Images(context, disks, copies),
+            Backups(context, disks, copies),
             DiskStates(disks),
             Mirrors(context, disks),
             instances,

@@ -1,4 +1,4 @@
-"""Opcodes for exports of instances."""
+"""Opcodes for exports and backups of instances."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ganeti import constants
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import ExportMode
-from ganeti.opcodes.scalars import NonEmpty, Number, doc
+from ganeti.opcodes.scalars import DiskIndex, NonEmpty, Number, UInt, doc
 
 _TIMEOUT = constants.DEFAULT_SHUTDOWN_TIMEOUT
 
@@ -69,3 +69,92 @@ class OpBackupRemove(OpCode, tag="OP_BACKUP_REMOVE", kw_only=True):
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
+
+
+_REPOSITORY = doc(
+    "Directory of backups on the nodes; by default that of the plan of the instance, else"
+    " /srv/ganeti/backup"
+)
+_KEEP_LAST = doc("How many of the newest backups stay")
+_KEEP_DAILY = doc("Of how many days the newest backup stays")
+_KEEP_WEEKLY = doc("Of how many weeks the newest backup stays")
+_KEEP_MONTHLY = doc("Of how many months the newest backup stays")
+_BACKUP_ID = doc("Id of the backup; by default the newest")
+
+
+class OpBackupRun(OpCode, tag="OP_BACKUP_RUN", kw_only=True):
+    """Back up the disks of an instance; after the first time only what has changed."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    rest: ClassVar[tuple[str, ...]] = ("POST /2/instances/{instance_name}/backups",)
+    result_type: ClassVar[str] = "{any:any}"
+
+    instance_name: p.InstanceName
+    instance_uuid: p.InstanceUuid = None
+    repository: Annotated[NonEmpty | None, _REPOSITORY] = None
+    full: Annotated[bool, doc("Store everything again, and compare with nothing")] = False
+    bandwidth: Annotated[
+        UInt | None, doc("Most MiB/s that are read, 0 for no limit; by default that of the plan")
+    ] = None
+
+
+class OpBackupSchedule(OpCode, tag="OP_BACKUP_SCHEDULE", kw_only=True):
+    """Change when and where an instance is backed up, and what stays."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/backup-schedule",)
+    result_type: ClassVar[str] = "null"
+
+    instance_name: p.InstanceName
+    instance_uuid: p.InstanceUuid = None
+    repository: Annotated[str | None, doc("Directory of backups; empty for the default")] = None
+    every: Annotated[
+        Number | None,
+        doc("Hours between two backups, which the watcher begins; 0 for none"),
+    ] = None
+    bandwidth: Annotated[UInt | None, doc("Most MiB/s that are read; 0 for no limit")] = None
+    keep_last: Annotated[UInt | None, _KEEP_LAST] = None
+    keep_daily: Annotated[UInt | None, _KEEP_DAILY] = None
+    keep_weekly: Annotated[UInt | None, _KEEP_WEEKLY] = None
+    keep_monthly: Annotated[UInt | None, _KEEP_MONTHLY] = None
+
+
+class OpBackupRestore(OpCode, tag="OP_BACKUP_RESTORE", kw_only=True):
+    """Write disks of a backup over those of the same instance, which must be stopped."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/restore-backup",)
+    result_type: ClassVar[str] = "nestr"
+
+    instance_name: p.InstanceName
+    instance_uuid: p.InstanceUuid = None
+    repository: Annotated[NonEmpty | None, _REPOSITORY] = None
+    backup: Annotated[NonEmpty | None, _BACKUP_ID] = None
+    disk: Annotated[DiskIndex | None, doc("Only this disk, by its number; by default all")] = None
+
+
+class OpBackupVerify(OpCode, tag="OP_BACKUP_VERIFY", kw_only=True):
+    """Prove that a backup can be restored: read all of it and compare the checksums."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/verify-backup",)
+    result_type: ClassVar[str] = "nestr"
+
+    instance_name: Annotated[NonEmpty, doc("Name that the instance has, or had at that time")]
+    repository: Annotated[NonEmpty | None, _REPOSITORY] = None
+    backup: Annotated[NonEmpty | None, _BACKUP_ID] = None
+
+
+class OpBackupPrune(OpCode, tag="OP_BACKUP_PRUNE", kw_only=True):
+    """Remove the backups of an instance that need not stay."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/prune-backups",)
+    result_type: ClassVar[str] = "[nestr]"
+
+    instance_name: Annotated[NonEmpty, doc("Name that the instance has, or had at that time")]
+    repository: Annotated[NonEmpty | None, _REPOSITORY] = None
+    keep_last: Annotated[UInt | None, _KEEP_LAST] = None
+    keep_daily: Annotated[UInt | None, _KEEP_DAILY] = None
+    keep_weekly: Annotated[UInt | None, _KEEP_WEEKLY] = None
+    keep_monthly: Annotated[UInt | None, _KEEP_MONTHLY] = None

@@ -82,6 +82,13 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
     src_node: Annotated[NonEmpty | None, doc("Node that holds the export")] = None
     src_node_uuid: Annotated[NonEmpty | None, doc("UUID of the node that holds the export")] = None
     src_path: Annotated[NonEmpty | None, doc("Directory of the export")] = None
+    backup: Annotated[
+        NonEmpty | None,
+        doc("Id of a backup to import in place of an export; 'newest' for the last one"),
+    ] = None
+    repository: Annotated[
+        NonEmpty | None, doc("Directory of backups; by default /srv/ganeti/backup")
+    ] = None
     compress: p.Compress = "none"
     start: Annotated[bool, doc("Start the instance when it is ready"), Mark.SAFE] = True
     forthcoming: Annotated[

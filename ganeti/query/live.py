@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ganeti.filters.answer import ResultStatus
+from ganeti.model.backup import Manifest
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.job import JobRecord
@@ -38,6 +39,7 @@ class Need(Enum):
     INSTANCES = "instances"
     CONSOLES = "consoles"
     EXPORTS = "exports"
+    BACKUPS = "backups"
     OS = "os"
     EXTSTORAGE = "extstorage"
     #: job files
@@ -59,6 +61,7 @@ NODE_CALLS = frozenset(
         Need.INSTANCES,
         Need.CONSOLES,
         Need.EXPORTS,
+        Need.BACKUPS,
         Need.OS,
         Need.EXTSTORAGE,
     }
@@ -165,6 +168,9 @@ class Sources(Protocol):
 
     def exports(self, nodes: Sequence[Node]) -> Answers[Sequence[str]]:
         """Names of the exports on the nodes."""
+
+    def backups(self, repositories: Sequence[str]) -> Mapping[str, NodeAnswer[Sequence[Manifest]]]:
+        """Backups by repository (empty for the default one), asked of the master node."""
 
     def os_diagnose(self, nodes: Sequence[Node]) -> Answers[Sequence[OsInfo]]:
         """OS definitions on the nodes; of one name, the first is the one that is used."""

@@ -9,6 +9,7 @@ from ganeti.query.field import Kind
 
 #: Kinds that the LUXI calls Query and QueryFields serve.
 LUXI_KINDS: Final = (
+    "backup",
     "disk",
     "export",
     "filter",

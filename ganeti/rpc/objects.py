@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ganeti import errors
+from ganeti.model.backup import Manifest
 from ganeti.model.names import (
     DiskMode,
     DiskTemplate,
@@ -332,6 +333,35 @@ class ImageFacts(msgspec.Struct, kw_only=True):
     disk_size: int
     file_size: int
     sha256: str
+
+
+class BackupPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """One backup in a repository; ``instance`` is the name that it had then."""
+
+    repository: str
+    instance: str
+    id: str
+
+
+class BackupRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a new backup shall be."""
+
+    place: BackupPlace
+    #: compare with nothing
+    full: bool = False
+    #: most MiB/s that are read; 0: no limit
+    bandwidth: int = 0
+    #: the last backup, as the cluster remembers it
+    last_id: str | None = None
+    #: text of ``config.ini`` of an export
+    settings: str = ""
+
+
+class BackupResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node has made, and what the user should know about it."""
+
+    manifest: Manifest
+    notes: tuple[str, ...] = ()
 
 
 class JobLogLine(msgspec.Struct, kw_only=True):

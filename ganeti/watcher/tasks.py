@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from ganeti.watcher import (
     archive,
+    backups,
     certificates,
     daemons,
     disks,
@@ -41,4 +42,5 @@ TASKS: Mapping[str, Task] = {
     "instances": instances.run,
     "disks": disks.run,
     "certificates": certificates.run,
+    "backups": backups.run,
 }

@@ -17,11 +17,13 @@ _OLD_CHECKS = legacy_option("--no-ip-check", "--no-name-check", help="Ignored (n
 OP = "OP_INSTANCE_CREATE"
 #: Fields for content that comes from elsewhere, and those that options fill in another form.
 WITHOUT = (
+    "backup",
     "compress",
     "hvparams",
     "identify_defaults",
     "instance_name",
     "mode",
+    "repository",
     "snode",
     "source_handshake",
     "source_instance_name",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
@@ -16,6 +17,7 @@ from ganeti import errors
 from ganeti.hypervisor import host
 from ganeti.hypervisor.interface import (
     AttachedDisk,
+    FrozenDisk,
     HvParams,
     Hypervisor,
     NodeInfo,
@@ -24,6 +26,7 @@ from ganeti.hypervisor.interface import (
 from ganeti.hypervisor.kvm import (
     accel,
     console_info,
+    frozen,
     hold,
     hotplug,
     inputs,
@@ -49,6 +52,9 @@ from ganeti.rpc.objects import (
 )
 
 log = logging.getLogger(__name__)
+
+#: How the names of bitmaps begin that note what is written since a moment.
+_BITMAP = "since-"
 
 
 class KvmHypervisor(Hypervisor):
@@ -148,6 +154,31 @@ class KvmHypervisor(Hypervisor):
                 f"instance {name} does not run on this node, {consequence}"
             )
         return found
+
+    # moments
+
+    def freeze_disks(
+        self, name: str, work: Path, since: str | None, until: str
+    ) -> list[FrozenDisk] | None:
+        found = self.store.find(name)
+        if found is None or not self.store.runs(found):
+            return None
+        if found.runtime.move != "none":
+            raise errors.HypervisorError(f"instance {name} is being moved; try again after that")
+        since = None if since is None else f"{_BITMAP}{since}"
+        with self.store.control(name) as qmp:
+            return frozen.begin(qmp, found.runtime, work, _BITMAP, since, f"{_BITMAP}{until}")
+
+    def thaw_disks(self, name: str, work: Path, until: str, *, keep: bool) -> None:
+        bitmap = f"{_BITMAP}{until}"
+        found = self.store.find(name)
+        if found is None or found.pid is None:
+            frozen.remove_files(work)
+            return
+        with self.store.control(name) as qmp:
+            frozen.end(qmp, found.runtime, work, drop=None if keep else bitmap)
+            if keep:
+                frozen.forget_bitmaps(qmp, found.runtime, _BITMAP, keep=bitmap)
 
     # devices
 

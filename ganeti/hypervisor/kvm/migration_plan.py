@@ -125,8 +125,10 @@ def destination(target: str, params: KvmParams) -> str:
 
 
 def capabilities(params: KvmParams) -> list[dict[str, Any]]:
-    """For both ends; ``events`` is what the journal needs."""
-    names = dict.fromkeys(["events", *filter(None, params.migration_caps.split(":"))])
+    """For both ends; ``events`` is what the journal needs, and backups go on by the bitmaps."""
+    names = dict.fromkeys(
+        ["events", "dirty-bitmaps", *filter(None, params.migration_caps.split(":"))]
+    )
     return [{"capability": name, "state": True} for name in names]
 
 

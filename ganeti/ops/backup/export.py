@@ -16,7 +16,6 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files
-from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.disk import Disk
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
@@ -28,13 +27,13 @@ from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.planning import checks, export_request
-from ganeti.ops.steps import removal
+from ganeti.ops.steps import exports, removal
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.ops.steps.storage import dumps
 from ganeti.ops.targets.instance import PlannedInstanceOperation
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import ImportExportOptions, NodeDisk, NodeInstance
+from ganeti.rpc.objects import ImportExportOptions, NodeDisk
 
 #: End of the name of an export that is being made, see ``node/exports.py``.
 _UNFINISHED = ".new"
@@ -286,19 +285,9 @@ class BackupExport(
     def _finish(self, target: Node) -> None:
         ctx, now = self.ctx, self.now
         ctx.log(f"* finishing the export on node {target.name}")
-        wire = self._describe(annotate.instance(ctx.config, now, disks=list(self.plan.disks)))
+        wire = exports.describe(ctx.config, now, list(self.plan.disks))
         private: Params = dict(now.osparams_private)
         ctx.rpc.call_one(target, NodeCalls.finalize_export, wire, list(wire.disks_info), private)
-
-    def _describe(self, wire: NodeInstance) -> NodeInstance:
-        """The instance as the export describes it: without what belongs to its cluster."""
-        fixed = HYPERVISORS.get(wire.hypervisor).traits.global_params
-        config = self.ctx.config
-        return msgspec.structs.replace(
-            wire,
-            hvparams={key: value for key, value in wire.hvparams.items() if key not in fixed},
-            osparams=config.osparams_for(self.now.os, self.now.osparams),
-        )
 
     def _remove(self) -> None:
         self.ctx.log(f"* removing instance {self.instance.name}")

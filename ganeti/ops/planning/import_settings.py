@@ -146,7 +146,7 @@ def check_mode(op: OpInstanceCreate) -> None:
     """Refuse parameters that make no sense with each other; OpPrereqError."""
     mode = str(op.mode)
     own: dict[str, Sequence[str]] = {
-        "import": ("src_node", "src_node_uuid", "src_path"),
+        "import": ("src_node", "src_node_uuid", "src_path", "backup", "repository"),
         "remote-import": ("source_handshake", "source_x509_ca", "source_instance_name"),
     }
     for of, names in own.items():

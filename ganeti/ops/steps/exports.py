@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from ganeti import errors
 from ganeti.base.text import nearest
 from ganeti.guest_os import export_config
 from ganeti.guest_os.export_config import ExportConfig
+from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.model.config import Config
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
+from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import NodeInstance
 
 Found = Mapping[NodeUuid, Sequence[str]]
 
@@ -44,3 +52,14 @@ def read(ctx: Context, node: Node, path: str) -> ExportConfig:
             f"node {node.name}: {errors.text(err)}", errors.ErrorCode.NOENT
         ) from err
     return export_config.parse(text)
+
+
+def describe(config: Config, instance: Instance, disks: Sequence[Disk]) -> NodeInstance:
+    """An instance as an export or a backup describes it: without what belongs to its cluster."""
+    wire = annotate.instance(config, instance, disks=list(disks))
+    fixed = HYPERVISORS.get(wire.hypervisor).traits.global_params
+    return msgspec.structs.replace(
+        wire,
+        hvparams={key: value for key, value in wire.hvparams.items() if key not in fixed},
+        osparams=config.osparams_for(instance.os, instance.osparams),
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.base import files
+from ganeti.guest_os import export_config
 from ganeti.guest_os.export_config import ExportConfig
 from ganeti.model.config import Config
 from ganeti.model.node import Node
@@ -16,10 +17,10 @@ from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import export_request, import_settings
-from ganeti.ops.steps import exports
+from ganeti.ops.steps import backups, exports
 from ganeti.ops.steps.storage import dumps
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import ImportExportOptions, NodeInstance
+from ganeti.rpc.objects import BackupPlace, ImportExportOptions, NodeInstance
 
 #: Kind of the entry in the job's log that tells the other cluster where it shall send the disks.
 LOG_KIND = "remote-import"
@@ -35,6 +36,8 @@ class Source:
     #: directory, below that of all exports of its node
     path: str
     export: ExportConfig
+    #: the backup, when it is none of an export
+    backup: BackupPlace | None = None
 
     def images(self) -> list[str]:
         """Files with the content of disks."""
@@ -65,10 +68,25 @@ def find(ctx: Context, op: OpInstanceCreate, name: str) -> Source:
     """
     path = op.src_path or name
     given = op.src_node_uuid or op.src_node
+    if op.backup is not None:
+        return _find_backup(ctx, op, path, op.backup)
     node = _search(ctx, ctx.config, path) if given is None else ctx.config.node(given)
     if node.offline:
         raise errors.make_state_error(f"node {node.name}, which has the export, is marked offline")
     return Source(node, path, exports.read(ctx, node, path))
+
+
+def _find_backup(ctx: Context, op: OpInstanceCreate, name: str, backup: str) -> Source:
+    """The backup that is asked for, of an instance that is or was called so."""
+    backups.check_repository(op.repository)
+    instance = ctx.config.find_instance(name)
+    given = op.src_node_uuid or op.src_node
+    node = backups.choose_reader(ctx, instance) if given is None else ctx.config.node(given)
+    path = instance.name if instance is not None else name
+    repository = backups.find_repository(op.repository, instance)
+    place = backups.find_place(ctx, node, repository, path, backup)
+    manifest = ctx.rpc.call_one(node, NodeCalls.backup_find, place)
+    return Source(node, path, export_config.parse(manifest.settings), place)
 
 
 def _search(ctx: Context, config: Config, path: str) -> Node:
@@ -98,6 +116,10 @@ def fill_from_export(
     ctx: Context, source: Source, primary: Node, instance: NodeInstance, compress: str
 ) -> None:
     """Copy all dumps to the disks, one after the other; raises what ``dumps.copy`` does."""
+    if source.backup is not None:
+        _fill_from_backup(ctx, source.backup, primary, instance)
+        rename(ctx, primary, instance, source.export.name)
+        return
     for index, disk in enumerate(source.export.disks):
         if not disk.dump:
             continue
@@ -111,6 +133,24 @@ def fill_from_export(
             what=f"disk/{index}",
         )
     rename(ctx, primary, instance, source.export.name)
+
+
+def _fill_from_backup(
+    ctx: Context, place: BackupPlace, primary: Node, instance: NodeInstance
+) -> None:
+    """Write a backup to the disks; the node of the instance reads it."""
+    ctx.log(f"* restoring backup {place.id} of {place.instance}")
+    disks = list(enumerate(instance.disks_info))
+    found = ctx.rpc.call_one(primary, NodeCalls.backup_find, place)
+    backups.follow(
+        ctx,
+        primary,
+        place.instance,
+        instance.name,
+        lambda: ctx.rpc.call_one(
+            primary, NodeCalls.backup_restore, place, disks[: len(found.disks)]
+        ),
+    )
 
 
 def fill_from_cluster(

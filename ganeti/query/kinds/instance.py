@@ -12,6 +12,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, GroupUuid
 from ganeti.query.field import UNAVAIL, Context, Kind, Task
 from ganeti.query.kinds import (
+    instance_backup,
     instance_disks,
     instance_live,
     instance_nics,
@@ -231,6 +232,7 @@ def _secondary_groups(ctx: Context) -> dict[str, list[GroupUuid]]:
 
 
 instance_params.add_fields(KIND)
+instance_backup.add_fields(KIND)
 instance_disks.add_fields(KIND)
 instance_snapshots.add_fields(KIND)
 instance_nics.add_fields(KIND)

@@ -4,13 +4,14 @@ The signature is the wire format: a JSON list of the arguments in order, and the
 Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family here has a file of
 the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
 Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
-``disk_*``, ``crypto_*``, ``image_*``, ``node_ssh_*``, ``copy_status``, ``guests_ended``,
-``host_stops``, ``instance_hold``, ``instance_release``, ``job_log``, ``samples_*`` and
-``version_*``; sizes are MiB, times seconds.
+``disk_*``, ``crypto_*``, ``image_*``, ``backup_*``, ``node_ssh_*``, ``copy_status``,
+``guests_ended``, ``host_stops``, ``instance_hold``, ``instance_release``, ``job_log``,
+``samples_*`` and ``version_*``; sizes are MiB, times seconds.
 """
 
 from __future__ import annotations
 
+from ganeti.rpc.calls.backups import BackupCalls
 from ganeti.rpc.calls.copying import CopyCalls
 from ganeti.rpc.calls.crypto import CryptoCalls
 from ganeti.rpc.calls.disk_content import DiskContentCalls
@@ -62,6 +63,7 @@ class NodeCalls(
     CopyCalls,
     TransferCalls,
     ImageCalls,
+    BackupCalls,
     DiskStateCalls,
     MirrorCalls,
     InstanceCalls,

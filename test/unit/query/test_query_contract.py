@@ -30,6 +30,17 @@ LISTS = {
 #: fields of our own, about what Ganeti does not have
 OWN = {
     "instance": [
+        "backup.bandwidth",
+        "backup.every",
+        "backup.keep_daily",
+        "backup.keep_last",
+        "backup.keep_monthly",
+        "backup.keep_weekly",
+        "backup.last",
+        "backup.repository",
+        "backup.time",
+        "backup.verified",
+        "backup.verified_time",
         "cloud_init.id",
         "cloud_init.keys",
         "cloud_init.private",
@@ -64,7 +75,7 @@ def all_fields() -> list[tuple[str, str]]:
 
 
 def test_the_same_kinds() -> None:
-    assert set(KINDS.names()) - {"disk", "image"} == set(CONTRACT)
+    assert set(KINDS.names()) - {"backup", "disk", "image"} == set(CONTRACT)
 
 
 @pytest.mark.parametrize("what", sorted(CONTRACT))

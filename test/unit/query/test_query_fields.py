@@ -52,6 +52,7 @@ ALIASES = {
 }
 #: Fields that cost more than a look at the configuration.
 LIVE = {
+    "backup": set(RECORDED["backup"]["fields"]) - {"repository"},
     "cluster": {"architecture", "drain_flag", "vcs_version", "watcher_pause"},
     "export": {"export"},
     "instance": {"console", "oper_ram", "oper_state", "oper_vcpus", "status"},
@@ -100,6 +101,7 @@ def test_fields_that_compare_in_a_special_way():
         }
 
     assert having("hostname") == {
+        ("backup", "instance"),
         ("node", "name"),
         ("instance", "name"),
         ("disk", "instance"),
@@ -147,7 +149,7 @@ def test_fields_by_name_in_the_order_asked():
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ParameterError, match=r"'nodes'.*did you mean node"):
         engine.fields_of("nodes")
-    with pytest.raises(ParameterError, match="choose from cluster"):
+    with pytest.raises(ParameterError, match="choose from backup, cluster"):
         engine.query(StubSources(config()), "", ["name"])
 
 

@@ -1,0 +1,1 @@
+"""Backups of instances: what is read, where it is kept, and what stays."""

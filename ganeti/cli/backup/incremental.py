@@ -1,0 +1,117 @@
+"""gnt-backup: back up instances, restore them, prove that backups are good, remove old ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti import errors
+from ganeti.cli import jobs, listing
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, take_many, take_one
+from ganeti.cli.fields import override
+from ganeti.cli.instance import creation, settings
+from ganeti.cli.option import value
+from ganeti.cli.programs import BACKUP
+
+_INVAL = errors.ErrorCode.INVAL
+_INSTANCE = take_one("instance", "instance_name")
+_HISTORY_FIELDS = ("instance", "id", "mode", "size", "read", "stored", "proof")
+
+BACKUP.submits("run", "OP_BACKUP_RUN", _INSTANCE)
+BACKUP.submits("schedule", "OP_BACKUP_SCHEDULE", _INSTANCE)
+BACKUP.submits("verify", "OP_BACKUP_VERIFY", _INSTANCE)
+BACKUP.submits("prune", "OP_BACKUP_PRUNE", _INSTANCE)
+
+
+@BACKUP.command("history", take_many("instance"), options=o.LIST_OPTIONS)
+def history(call: Call) -> int:
+    """List backups, the oldest of an instance first.
+
+    They are read in the repositories that plans of instances name, and in the default one, by the
+    master node. Arguments are names of instances, patterns, or one filter.
+    """
+    return listing.show_list(call, "backup", _HISTORY_FIELDS, name_field="instance")
+
+
+_AS = value(
+    "--as",
+    dest="new_name",
+    metavar="<instance>",
+    help="Name of a new instance that gets the content; without it the old disks are written over",
+)
+_DISK = value(
+    "--restore-disk",
+    dest="restore_disk",
+    kind="int",
+    metavar="<number>",
+    help="Write only this disk, of the same instance",
+)
+#: Options of new instances that somebody may give without --as.
+_OF_NEW = {
+    "--node": "pnode",
+    "--disk-template": "disk_template",
+    "--iallocator": "iallocator",
+    "--disk": "disks",
+    "--net": "nics",
+}
+_LEFT_OUT = ("commit", "forthcoming", "no_install", "force_variant", "image", "src_path")
+
+
+@BACKUP.command(
+    "restore",
+    take_one("instance"),
+    op=creation.OP,
+    without=tuple(
+        field
+        for field in (*creation.WITHOUT, *_LEFT_OUT)
+        if field not in ("backup", "identify_defaults", "repository", "src_node")
+    ),
+    names={
+        **{name: value for name, value in creation.NAMES.items() if name != "no_install"},
+        "src_node": override(help="Node that finds the backup; else that of the instance"),
+        "backup": override(
+            "--backup", metavar="<id>", help="Id of the backup; the newest without it"
+        ),
+    },
+    also=creation.SIZE,
+    new=True,
+    options=(_AS, _DISK, o.FORCE, *creation.EXTRAS, *o.JOB_OPTIONS),
+    usage="[--backup=<id>] [--as=<instance> -n <node>[:<node>]] <instance>",
+)
+def restore(call: Call) -> None:
+    """Restore a backup to a new instance, or over the disks of the same one.
+
+    With --as a new instance is created, with the settings that it had, as gnt-backup import does,
+    and options of gnt-instance add change them. Without --as the instance must be stopped, and is
+    asked about first.
+    """
+    name, opts = call.args[0], call.opts
+    if opts.new_name is None:
+        _restore_here(call, name)
+        return
+    if opts.restore_disk is not None:
+        raise errors.OpPrereqError("--restore-disk makes no sense with --as", _INVAL)
+    wanted: dict[str, Any] = creation.parameters(call, opts.new_name, again=True)
+    wanted.update(mode="import", src_path=name, backup=opts.backup or "newest")
+    jobs.run_op(call, creation.OP, **wanted)
+
+
+def _restore_here(call: Call, name: str) -> None:
+    opts = call.opts
+    surplus = [flag for flag, dest in _OF_NEW.items() if getattr(opts, dest, None)]
+    if surplus:
+        raise errors.OpPrereqError(
+            f"{surplus[0]} is for a new instance: give its name with --as", _INVAL
+        )
+    which = "disk " + str(opts.restore_disk) if opts.restore_disk is not None else "all disks"
+    settings.ask_first(
+        call, name, f"Write backup {opts.backup or 'newest'} over {which} of instance {name}?"
+    )
+    jobs.run_op(
+        call,
+        "OP_BACKUP_RESTORE",
+        instance_name=name,
+        backup=opts.backup,
+        repository=opts.repository,
+        disk=opts.restore_disk,
+    )

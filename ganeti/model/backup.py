@@ -1,0 +1,145 @@
+"""Backups of an instance: what the cluster remembers of them, and what a repository says of one.
+
+A repository has a file of JSON for each backup, a :class:`Manifest`; its presence makes the backup.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+from ganeti import errors
+from ganeti.base import jsonio, typed
+from ganeti.base.typed import doc
+from ganeti.model.base import ConfigObject
+
+VERSION = 1
+_ID = re.compile(r"[0-9]{8}-[0-9]{6}")
+_INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,254}")
+
+
+class Mode(StrEnum):
+    """How a backup found what to store."""
+
+    FULL = "full"
+    #: only what the guest has written since, by the bitmaps
+    DIRTY = "dirty"
+    #: all was read and compared with the checksums of the last backup
+    COMPARE = "compare"
+
+
+class BackupPlan(ConfigObject, frozen=True, kw_only=True):
+    """When and where an instance is backed up, and the last good backup."""
+
+    repository: Annotated[str | None, doc("Directory on the nodes; unset for the default")] = None
+    every: Annotated[float | None, doc("Hours between two backups; unset for no schedule")] = None
+    bandwidth: Annotated[int, doc("Most MiB/s that a backup reads; 0 for no limit")] = 0
+    keep_last: Annotated[int, doc("How many of the newest backups stay")] = 0
+    keep_daily: Annotated[int, doc("Of how many days the newest backup stays")] = 0
+    keep_weekly: Annotated[int, doc("Of how many weeks the newest backup stays")] = 0
+    keep_monthly: Annotated[int, doc("Of how many months the newest backup stays")] = 0
+    last_id: Annotated[str | None, doc("Id of the last good backup")] = None
+    last_time: Annotated[float | None, doc("When that was, in seconds since 1970")] = None
+    verified_id: Annotated[str | None, doc("Id of the last backup that was proven good")] = None
+    verified_time: Annotated[float | None, doc("When it was, in seconds since 1970")] = None
+
+
+class BackedUpDisk(msgspec.Struct, frozen=True, kw_only=True):
+    """One disk at the time of the backup."""
+
+    uuid: str
+    #: bytes
+    size: int
+    #: see :attr:`ganeti.backup.sums.Sums.fingerprint`
+    fingerprint: str
+    #: bytes that were read from the disk, and that this backup added
+    read: int = 0
+    stored: int = 0
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """The last verification: when, how (``checksum`` or ``boot``), and what was found."""
+
+    time: float
+    how: str
+    good: bool
+    text: str = ""
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """One backup of an instance."""
+
+    version: int = VERSION
+    id: str
+    instance: str
+    instance_uuid: str
+    #: seconds since 1970
+    time: float
+    mode: Mode
+    #: the backup that this one was compared with
+    base: str | None = None
+    disks: tuple[BackedUpDisk, ...] = ()
+    #: the instance, in the form of the file ``config.ini`` of an export
+    settings: str = ""
+    proof: Proof | None = None
+
+    @property
+    def read(self) -> int:
+        """Bytes that were read from all disks."""
+        return sum(disk.read for disk in self.disks)
+
+    @property
+    def stored(self) -> int:
+        """Bytes that all disks added to the repository."""
+        return sum(disk.stored for disk in self.disks)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all disks."""
+        return sum(disk.size for disk in self.disks)
+
+
+def make_id(now: float) -> str:
+    """The name of a backup that begins now: its time in UTC."""
+    return time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+
+
+def check_id(text: str) -> str:
+    """An id of a backup; OpPrereqError for anything else."""
+    if not _ID.fullmatch(text):
+        raise errors.make_invalid_error(
+            f"'{text[:40]}' is not the id of a backup, such as 20260131-235959; gnt-backup history"
+            " lists them"
+        )
+    return text
+
+
+def check_instance(text: str) -> str:
+    """A name that can be a directory in a repository; ParameterError for anything else."""
+    if not _INSTANCE.fullmatch(text):
+        raise errors.ParameterError(f"{text[:80]!r} is not an instance name")
+    return text
+
+
+def dump(manifest: Manifest) -> str:
+    """The text of the file."""
+    return jsonio.dumps(msgspec.to_builtins(manifest))
+
+
+def parse(text: str) -> Manifest:
+    """What a file says.
+
+    Raises:
+        GenericError: it is damaged, or of a version that is not known.
+    """
+    try:
+        found = typed.convert(jsonio.loads(text), Manifest)
+    except (errors.ParseError, msgspec.ValidationError) as err:
+        raise errors.GenericError(f"it is damaged: {err}") from err
+    if found.version != VERSION:
+        raise errors.GenericError(f"it has version {found.version}, and only {VERSION} is known")
+    return found

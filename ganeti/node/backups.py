@@ -1,0 +1,484 @@
+"""Node calls about backups: disks of instances to repositories, and back.
+
+A repository is a directory that is mounted on the nodes, below one of those that ``backup-paths``
+of this node lists. Of a guest that runs in QEMU the disks are read as they were at one moment. The
+disks of an instance that stands still are read as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from ganeti import errors
+from ganeti.backup import copying, directory, plan, served
+from ganeti.backup.directory import Directory
+from ganeti.backup.pace import Pace
+from ganeti.backup.sums import Sums
+from ganeti.base import files
+from ganeti.hypervisor.interface import Freezing
+from ganeti.model.backup import BackedUpDisk, Manifest, Mode, Proof, check_instance
+from ganeti.net import nbd
+from ganeti.node.context import NamedLocks, NodeContext
+from ganeti.node.copying import Copies, Progress
+from ganeti.node.disks import Disks
+from ganeti.rpc.calls.backups import BackupCalls
+from ganeti.rpc.objects import BackupPlace, BackupRequest, BackupResult, NodeDisk, NodeInstance
+from ganeti.storage import file_paths
+
+log = logging.getLogger(__name__)
+
+#: Backups, restores and verifications that this node does at the same time; others wait.
+PARALLEL = 2
+#: Bytes that stay free where QEMU keeps what a guest overwrites: a guest whose disk is backed up
+#: must never meet a full file system there.
+RESERVE = 256 * 1024 * 1024
+#: Seconds between two looks whether the master still wants what waits for its turn.
+_LOOK = 1.0
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One disk to be read: served by QEMU already, or a device that is served then."""
+
+    disk: NodeDisk
+    size: int
+    socket: Path | None = None
+    bitmap: str | None = None
+    target: str = ""
+
+
+@dataclass
+class _Making:
+    """One backup that is being made."""
+
+    directory: Directory
+    request: BackupRequest
+    work: Path
+    tell: copying.Tell
+    base: Manifest | None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return self.request.place.id
+
+
+class Backups(BackupCalls):
+    """Backups that this node makes and reads."""
+
+    def __init__(self, context: NodeContext, disks: Disks, copies: Copies) -> None:
+        self._context = context
+        self._disks = disks
+        self._copies = copies
+        self._slots = threading.BoundedSemaphore(PARALLEL)
+        self._locks = NamedLocks(context.clock)
+        self._results: dict[str, BackupResult] = {}
+        #: names of instances whose copying shall end
+        self._ending: set[str] = set()
+
+    # making
+
+    def backup_run(self, instance: NodeInstance, request: BackupRequest) -> str:
+        """Begin to back up an instance; ParameterError for a directory that is not allowed."""
+        found = self._directory(request.place.repository, request.place.instance)
+        names: list[str] = []
+
+        def work(progress: Progress) -> None:
+            begun.wait()
+            self._results[names[0]] = self._run(instance, request, found, progress)
+
+        begun = threading.Event()
+        names.append(self._copies.begin(work))
+        begun.set()
+        return names[0]
+
+    def backup_result(self, copy: str) -> BackupResult:
+        """The backup that a copy has made, once; GenericError when it is lost."""
+        found = self._results.pop(copy, None)
+        if found is None:
+            raise errors.GenericError("the node daemon was restarted while it made the backup")
+        return found
+
+    def backup_cancel(self, instance: str) -> None:
+        """End what copies for an instance."""
+        self._ending.add(instance)
+
+    def _run(
+        self,
+        instance: NodeInstance,
+        request: BackupRequest,
+        found: Directory,
+        progress: Progress,
+    ) -> BackupResult:
+        name = instance.name
+        with self._turn(name, progress), self._work(name) as work, found.lock():
+            pace = Pace(request.bandwidth, self._context.clock, self._context.stopping.wait)
+            tell = self._make_teller(name, progress, pace, work)
+            base = None if request.full else found.newest()
+            making = _Making(found, request, work, tell, base)
+            if base is None and request.last_id is not None and not request.full:
+                self._refuse_lost(found, request.last_id)
+            with self._freeze(instance, making) as sources:
+                result = self._copy(instance, making, sources, progress)
+        log.info("made backup %s of instance %s (%s)", making.id, name, result.manifest.mode)
+        return result
+
+    @staticmethod
+    def _refuse_lost(found: Directory, last: str) -> None:
+        raise errors.GenericError(
+            f"{found.repository} has no backup of {found.path.name}, but backup {last} was made"
+            " before: see whether the right file system is mounted there; --full begins again"
+        )
+
+    @contextlib.contextmanager
+    def _freeze(self, instance: NodeInstance, making: _Making) -> Iterator[list[_Source]]:
+        """The disks as they are at one moment, which ends with the context."""
+        name, driver = instance.name, self._context.hypervisor(instance.hypervisor)
+        since = making.base.id if making.base is not None else None
+        frozen = None
+        if isinstance(driver, Freezing):
+            with self._context.instance(name, "begin of a backup"):
+                frozen = driver.freeze_disks(name, making.work, since, making.id)
+        elif driver.info(name) is not None:
+            raise errors.GenericError(
+                f"instance {name} runs, and {instance.hypervisor} cannot freeze its disks; stop it"
+                f" first: gnt-instance shutdown {name}"
+            )
+        if frozen is None or not isinstance(driver, Freezing):
+            yield [self._find_attached(disk) for disk in instance.disks_info]
+            return
+        good = False
+        try:
+            having = {each.uuid: each for each in frozen}
+            missing = [disk.uuid for disk in instance.disks_info if disk.uuid not in having]
+            if missing:
+                raise errors.GenericError(
+                    f"the running guest does not have disk {missing[0]}; reboot the instance first"
+                )
+            yield [
+                _Source(disk, each.size, each.socket, each.bitmap)
+                for disk in instance.disks_info
+                for each in (having[disk.uuid],)
+            ]
+            good = True
+        finally:
+            with self._context.instance(name, "end of a backup"):
+                driver.thaw_disks(name, making.work, making.id, keep=good)
+
+    def _find_attached(self, disk: NodeDisk) -> _Source:
+        found = self._disks.find_existing(disk)
+        return _Source(disk, found.size(), target=found.uri() or found.path)
+
+    def _copy(
+        self,
+        instance: NodeInstance,
+        making: _Making,
+        sources: Sequence[_Source],
+        progress: Progress,
+    ) -> BackupResult:
+        """Copy all disks, one after the other, and make it a backup."""
+        begun = self._context.clock.now()
+        disks: list[BackedUpDisk] = []
+        tables: list[Sums] = []
+        modes: list[Mode] = []
+        try:
+            for index, source in enumerate(sources):
+                disk, table, mode = self._copy_disk(making, index, source, progress)
+                disks.append(disk)
+                tables.append(table)
+                modes.append(mode)
+            manifest = Manifest(
+                id=making.id,
+                instance=instance.name,
+                instance_uuid=instance.uuid,
+                time=begun,
+                mode=_choose_worst(modes),
+                base=making.base.id if making.base is not None else None,
+                disks=tuple(disks),
+                settings=making.request.settings,
+            )
+            making.directory.finish(manifest, tables)
+        except BaseException:  # an interrupt too: nothing half made stays
+            making.directory.discard(making.id)
+            raise
+        return BackupResult(
+            manifest=msgspec.structs.replace(manifest, settings=""), notes=tuple(making.notes)
+        )
+
+    def _copy_disk(
+        self, making: _Making, index: int, source: _Source, progress: Progress
+    ) -> tuple[BackedUpDisk, Sums, Mode]:
+        known = self._find_base(making, source)
+        base_index, old = known if known is not None else (None, Sums(source.size))
+        mode = plan.choose_mode(has_parent=known is not None, has_bitmaps=source.bitmap is not None)
+        new = old.resize(source.size)
+        base_path = None
+        if making.base is not None and base_index is not None:
+            base_path = making.directory.disk(making.base.id, base_index)
+        path = making.directory.add_disk(making.id, index, source.size, base_path)
+        with contextlib.ExitStack() as stack:
+            reader = stack.enter_context(self._open(source, making.work, mode))
+            target = stack.enter_context(served.serve(str(path), "qcow2", making.work, write=True))
+            dirty = reader.dirty(source.bitmap or "") if mode is Mode.DIRTY else None
+            ranges = list(plan.find_ranges(reader.holes(), dirty, source.size, old.size))
+            progress.size += sum(each.length for each in ranges)
+            counts = copying.copy_changes(reader, ranges, target, old, new, making.tell)
+        backed_up = BackedUpDisk(
+            uuid=source.disk.uuid,
+            size=source.size,
+            fingerprint=new.fingerprint,
+            read=counts.read,
+            stored=counts.stored,
+        )
+        return backed_up, new, mode
+
+    @staticmethod
+    def _find_base(making: _Making, source: _Source) -> tuple[int, Sums] | None:
+        """The disk in the last backup, by its number, and its checksums."""
+        base = making.base
+        if base is None:
+            return None
+        uuids = [disk.uuid for disk in base.disks]
+        if source.disk.uuid not in uuids:
+            return None
+        index = uuids.index(source.disk.uuid)
+        try:
+            making.directory.check_chain(base.id, index)
+            old = making.directory.read_sums(base, index)
+        except errors.GenericError as err:
+            making.notes.append(
+                f"backup {base.id} cannot be built on, so all of disk {source.disk.uuid} was"
+                f" stored: {errors.text(err)}"
+            )
+            return None
+        return (index, old) if old.size <= source.size else None
+
+    @contextlib.contextmanager
+    def _open(self, source: _Source, work: Path, mode: Mode) -> Iterator[nbd.Nbd]:
+        if source.socket is None:
+            with served.serve(source.target, "raw", work, contexts=[nbd.ALLOCATION]) as reader:
+                yield reader
+            return
+        contexts = [nbd.ALLOCATION]
+        if mode is Mode.DIRTY:
+            contexts.append(f"{nbd.BITMAP}{source.bitmap}")
+        with nbd.connect(source.socket, source.disk.uuid, contexts) as reader:
+            yield reader
+
+    # reading
+
+    def backup_list(self, repository: str, instance: str | None) -> list[Manifest]:
+        """Backups in a repository, the oldest of an instance first; GenericError."""
+        path = self._repository(repository)
+        names = directory.list_instances(path) if instance is None else [instance]
+        return [
+            msgspec.structs.replace(manifest, settings="")
+            for name in names
+            for manifest in Directory(path, name).list_all()
+        ]
+
+    def backup_find(self, place: BackupPlace) -> Manifest:
+        """One backup with its settings; OpPrereqError when there is none."""
+        return self._directory(place.repository, place.instance).find(place.id)
+
+    def backup_restore(self, place: BackupPlace, disks: list[tuple[int, NodeDisk]]) -> str:
+        """Begin to write a backup to active disks; BlockDeviceError when one is not here."""
+        found = self._directory(place.repository, place.instance)
+        targets = []
+        for index, disk in disks:
+            device = self._disks.find_existing(disk)
+            targets.append((index, device.uri() or device.path))
+        return self._copies.begin(lambda progress: self._restore(found, place, targets, progress))
+
+    def _restore(
+        self,
+        found: Directory,
+        place: BackupPlace,
+        targets: Sequence[tuple[int, str]],
+        progress: Progress,
+    ) -> None:
+        with self._reading(found, place, progress) as (manifest, work, tell):
+            progress.size = sum(manifest.disks[index].size for index, _target in targets)
+            for index, target in targets:
+                sums = found.read_sums(manifest, index)
+                with (
+                    self._show(found, manifest, index, work) as source,
+                    served.serve(target, "raw", work, write=True) as writer,
+                ):
+                    copying.restore(source, writer, sums, tell)
+        log.info("restored backup %s of %s", place.id, place.instance)
+
+    def backup_verify(self, place: BackupPlace) -> str:
+        """Begin to compare a backup with its checksums."""
+        found = self._directory(place.repository, place.instance)
+        return self._copies.begin(lambda progress: self._verify(found, place, progress))
+
+    def _verify(self, found: Directory, place: BackupPlace, progress: Progress) -> None:
+        with self._reading(found, place, progress) as (manifest, work, tell):
+            progress.size = manifest.size
+            problem: errors.GanetiError | None = None
+            try:
+                for index in range(len(manifest.disks)):
+                    sums = found.read_sums(manifest, index)
+                    with self._show(found, manifest, index, work) as source:
+                        copying.check(source, sums, f"disk {index}", tell)
+            except errors.GenericError as err:
+                problem = err
+            proof = Proof(
+                time=self._context.clock.now(),
+                how="checksum",
+                good=problem is None,
+                text="" if problem is None else errors.text(problem),
+            )
+            self._note(found, msgspec.structs.replace(manifest, proof=proof))
+            if problem is not None:
+                raise problem
+
+    @staticmethod
+    def _note(found: Directory, manifest: Manifest) -> None:
+        try:
+            found.note(manifest)
+        except OSError as err:
+            raise files.failure(err) from err
+
+    @contextlib.contextmanager
+    def _reading(
+        self, found: Directory, place: BackupPlace, progress: Progress
+    ) -> Iterator[tuple[Manifest, Path, copying.Tell]]:
+        pace = Pace(0, self._context.clock, self._context.stopping.wait)
+        with (
+            self._turn(place.instance, progress),
+            self._work(f"{place.instance}.read") as work,
+            found.lock(shared=True),
+        ):
+            tell = self._make_teller(place.instance, progress, pace, None)
+            yield found.find(place.id), work, tell
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _show(found: Directory, manifest: Manifest, index: int, work: Path) -> Iterator[nbd.Nbd]:
+        """A disk of a backup."""
+        found.check_chain(manifest.id, index)
+        path = str(found.disk(manifest.id, index))
+        with served.serve(path, "qcow2", work, contexts=[nbd.ALLOCATION]) as source:
+            yield source
+
+    # removing
+
+    def backup_remove(self, repository: str, instance: str, backups: list[str]) -> str:
+        """Begin to remove backups of an instance."""
+        found = self._directory(repository, instance)
+
+        def work(progress: Progress) -> None:
+            with found.lock():
+                progress.size = len(backups)
+                for backup in backups:
+                    found.remove(found.find(backup).id)
+                    log.info("removed backup %s of %s", backup, instance)
+                    progress.add(1)
+
+        return self._copies.begin(work)
+
+    # places
+
+    def _repository(self, repository: str) -> Path:
+        """A directory that this node allows to be a repository.
+
+        Raises:
+            ParameterError: it does not.
+        """
+        paths = self._context.paths
+        wanted = Path(paths.local(repository)) if repository else paths.backups
+        if wanted == paths.backups:
+            return wanted
+        allowed = self._read_allowed()
+        if ".." in wanted.parts or not any(files.is_inside(wanted, root) for root in allowed):
+            raise errors.ParameterError(
+                f"{repository} may not be a repository on this node: write it, or a directory above"
+                f" it, into {paths.common(paths.backup_paths)} there"
+            )
+        return wanted
+
+    def _read_allowed(self) -> tuple[Path, ...]:
+        paths = self._context.paths
+        try:
+            text = files.read_text(paths.backup_paths)
+        except FileNotFoundError:
+            return ()
+        except OSError as err:
+            raise files.failure(err) from err
+        found = file_paths.parse_allowed(text, str(paths.backup_paths))
+        return tuple(Path(paths.local(str(each))) for each in found)
+
+    def _directory(self, repository: str, instance: str) -> Directory:
+        return Directory(self._repository(repository), check_instance(instance))
+
+    @contextlib.contextmanager
+    def _turn(self, name: str, progress: Progress) -> Iterator[None]:
+        """One at a time for an instance, and not too many on this node."""
+        with self._locks.hold(name, "backup", 0.0):
+            self._ending.discard(name)
+            while not self._slots.acquire(timeout=_LOOK):
+                self._check(name, progress)
+            try:
+                yield
+            finally:
+                self._slots.release()
+
+    @contextlib.contextmanager
+    def _work(self, name: str) -> Iterator[Path]:
+        """A directory of our own, which is removed afterwards."""
+        path = self._context.paths.backup_work / name
+        try:
+            files.ensure_dir(path.parent, 0o700)
+            files.ensure_dir(path, 0o700)
+        except OSError as err:
+            raise files.failure(err) from err
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _make_teller(
+        self, name: str, progress: Progress, pace: Pace, work: Path | None
+    ) -> copying.Tell:
+        """Notes how far it is; raises when it shall end, or QEMU has no room for it."""
+
+        def note(done: int, read: int) -> None:
+            progress.add(done, zeros=not read)
+            self._check(name, progress)
+            if work is not None:
+                _check_room(work)
+            pace.note(read)
+
+        return note
+
+    def _check(self, name: str, progress: Progress) -> None:
+        if name in self._ending:
+            raise errors.GenericError(f"the backup of {name} was ended as the user asked for")
+        progress.add(0)
+
+
+def _check_room(work: Path) -> None:
+    found = os.statvfs(work)
+    free = found.f_bavail * found.f_frsize
+    if free < RESERVE:
+        raise errors.GenericError(
+            f"the backup was ended: {work} has {free >> 20} MiB left for what the guest overwrites"
+        )
+
+
+def _choose_worst(modes: Sequence[Mode]) -> Mode:
+    """The mode of a backup by those of its disks: the one that read most."""
+    return next(
+        (mode for mode in (Mode.FULL, Mode.COMPARE, Mode.DIRTY) if mode in modes), Mode.FULL
+    )

@@ -1,0 +1,52 @@
+"""Remove the backups of an instance that need not stay."""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.backup.retention import Keep, find_removable
+from ganeti.model.backup import BackupPlan
+from ganeti.opcodes.backup import OpBackupPrune
+from ganeti.ops.operation import Operation
+from ganeti.ops.steps import backups
+from ganeti.rpc.calls import NodeCalls
+
+
+class BackupPrune(Operation[OpBackupPrune, list[str]]):
+    """Returns the ids of what was removed; also of an instance that is gone."""
+
+    cancelable = True
+
+    @classmethod
+    def check_submission(cls, op: OpBackupPrune) -> None:
+        backups.check_repository(op.repository)
+
+    def _keep(self, plan: BackupPlan) -> Keep:
+        given = [self.op.keep_last, self.op.keep_daily, self.op.keep_weekly, self.op.keep_monthly]
+        if any(each is not None for each in given):
+            return Keep(*(each or 0 for each in given))
+        return Keep(plan.keep_last, plan.keep_daily, plan.keep_weekly, plan.keep_monthly)
+
+    def run(self) -> list[str]:
+        ctx, op = self.ctx, self.op
+        instance = ctx.config.find_instance(op.instance_name)
+        name = instance.name if instance is not None else op.instance_name
+        keep = self._keep(backups.plan_of(instance))
+        if not keep:
+            raise errors.make_invalid_error(
+                f"nothing says which backups of {name} stay: give one of --keep-*, or set it with"
+                f" gnt-backup schedule --keep-last=NUMBER {name}"
+            )
+        node = backups.choose_reader(ctx, instance)
+        repository = backups.find_repository(op.repository, instance)
+        found = backups.list_all(ctx, node, repository, name)
+        gone = [found[index].id for index in find_removable([each.time for each in found], keep)]
+        ctx.log(f"* {len(gone)} of {len(found)} backups of {name} are removed")
+        if gone:
+            backups.follow(
+                ctx,
+                node,
+                name,
+                name,
+                lambda: ctx.rpc.call_one(node, NodeCalls.backup_remove, repository, name, gone),
+            )
+        return gone

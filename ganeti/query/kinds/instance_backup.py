@@ -1,0 +1,47 @@
+"""Fields of instances about their backups: when they are made, and the last good one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ganeti.filters.answer import FieldKind
+from ganeti.model.backup import BackupPlan
+from ganeti.model.instance import Instance
+from ganeti.query.field import Kind
+
+TEXT, NUMBER, TIME = FieldKind.TEXT, FieldKind.NUMBER, FieldKind.TIMESTAMP
+
+
+def add_fields(kind: Kind[Instance]) -> None:
+    """Add all of them."""
+
+    def add(
+        name: str,
+        title: str,
+        field_kind: FieldKind,
+        doc: str,
+        read: Callable[[BackupPlan], object],
+    ) -> None:
+        kind.value(f"backup.{name}", f"Backup{title}", field_kind, doc)(
+            lambda instance: None if instance.backup is None else read(instance.backup)
+        )
+
+    add("last", "Last", TEXT, "Id of the last good backup", lambda plan: plan.last_id)
+    add("time", "Time", TIME, "When the last good backup was made", lambda plan: plan.last_time)
+    add("every", "Every", NUMBER, "Hours between two backups", lambda plan: plan.every)
+    add("repository", "Repository", TEXT, "Directory of the backups", lambda plan: plan.repository)
+    add("bandwidth", "Bandwidth", NUMBER, "Most MiB/s of a backup", lambda plan: plan.bandwidth)
+    add("keep_last", "KeepLast", NUMBER, "Newest backups that stay", lambda plan: plan.keep_last)
+    add("keep_daily", "KeepDaily", NUMBER, "Days with a backup", lambda plan: plan.keep_daily)
+    add("keep_weekly", "KeepWeekly", NUMBER, "Weeks with a backup", lambda plan: plan.keep_weekly)
+    add(
+        "keep_monthly",
+        "KeepMonthly",
+        NUMBER,
+        "Months with a backup",
+        lambda plan: plan.keep_monthly,
+    )
+    add("verified", "Verified", TEXT, "Id of the last backup proven good",
+        lambda plan: plan.verified_id)  # fmt: skip
+    add("verified_time", "VerifiedTime", TIME, "When a backup was proven good last",
+        lambda plan: plan.verified_time)  # fmt: skip

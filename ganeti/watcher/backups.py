@@ -1,0 +1,95 @@
+"""Backups that are due, by the plans of instances, and the removal of those that need not stay."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ganeti import errors
+from ganeti.watcher.round import Round
+
+_LOG = logging.getLogger(__name__)
+_NORMAL = 0
+#: Backups that are begun on one node in one run.
+PER_NODE = 2
+_FIELDS = ("name", "pnode", "backup.every", "backup.time", "backup.keep_last",
+           "backup.keep_daily", "backup.keep_weekly", "backup.keep_monthly")  # fmt: skip
+#: How the summary of a backup begins.
+_SUMMARY = "BACKUP_RUN("
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One instance with a schedule."""
+
+    name: str
+    node: str
+    #: hours
+    every: float
+    #: seconds since 1970, 0 for never
+    last: float
+    #: whether something says which backups stay
+    keeps: bool
+
+
+def run(now: Round) -> None:
+    """Submit a job for each backup that is due, the oldest first.
+
+    Raises:
+        GanetiError: the master did not take a job; the next run tries again.
+    """
+    found = now.client.query("instance", list(_FIELDS), ["?", "backup.every"])
+    plans = [_read(row) for row in found.data]
+    due = find_due(plans, _find_waiting(now), now.clock.now()) if plans else []
+    refused = []
+    for plan, submitted in zip(due, now.client.submit_many_jobs([_ops(now, each) for each in due])
+                               if due else []):  # fmt: skip
+        if submitted.job_id is None:
+            refused.append(f"{plan.name}: {submitted.error}")
+        else:
+            _LOG.info("Backup of %s is due: job %s", plan.name, submitted.job_id)
+    if refused:
+        raise errors.GenericError(f"backups were not begun: {'; '.join(refused)}")
+
+
+def _read(row: Sequence[Any]) -> Plan:
+    values = [value if status == _NORMAL else None for status, value in row]
+    name, node, every, last, *keep = values
+    return Plan(str(name), str(node), float(every or 0), float(last or 0), any(keep))
+
+
+def _find_waiting(now: Round) -> set[str]:
+    """Names of instances for which a backup runs or waits."""
+    active = ["|", *(["=", "status", state] for state in ("queued", "waiting", "running"))]
+    found = now.client.query("job", ["summary"], active)
+    return {
+        text.removeprefix(_SUMMARY).removesuffix(")")
+        for ((_status, summary),) in found.data
+        for text in summary or ()
+        if text.startswith(_SUMMARY)
+    }
+
+
+def find_due(plans: Sequence[Plan], waiting: Collection[str], now: float) -> list[Plan]:
+    """Whose time has come, the longest overdue first, and not too many of one node. Pure."""
+    busy = Counter(plan.node for plan in plans if plan.name in waiting)
+    due = []
+    for plan in sorted(plans, key=lambda each: each.last + each.every * 3600):
+        if plan.name in waiting or plan.last + plan.every * 3600 > now:
+            continue
+        if busy[plan.node] < PER_NODE:
+            busy[plan.node] += 1
+            due.append(plan)
+    return due
+
+
+def _ops(now: Round, plan: Plan) -> list[dict[str, Any]]:
+    """One job: the backup, then the removal of older ones if it succeeded."""
+    ops: list[dict[str, Any]] = [{"OP_ID": "OP_BACKUP_RUN"}]
+    if plan.keeps:
+        ops.append({"OP_ID": "OP_BACKUP_PRUNE"})
+    reason = now.reason("by the plan of the instance")
+    return [{**op, "instance_name": plan.name, "reason": reason} for op in ops]

@@ -1,0 +1,241 @@
+"""Backups of real guests: what is read, when bitmaps are trusted, restores, refusals."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from local_cluster import Cluster, copied, tool
+from test_cluster_moves import kill_noded
+from waiting import wait_for
+
+from ganeti.hypervisor.kvm.qmp import Qmp
+
+pytestmark = [
+    pytest.mark.qemu,
+    pytest.mark.skipif(
+        not (shutil.which("qemu-system-x86_64") and shutil.which("qemu-nbd")),
+        reason="qemu-system-x86_64 or qemu-nbd is not installed",
+    ),
+]
+NAME = "web1.example.com"
+KIB = 1024
+FIELDS = "--no-headers --separator=: -o mode,read_bytes,stored_bytes"
+
+
+class Guest:
+    """A running instance, its disk and the node that it is on."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.node = "node1"
+
+    def write(self, *commands: str) -> None:
+        """What the guest would write: commands of qemu-io, past its device."""
+        with Qmp.connect(self.cluster.paths(self.node).kvm / "ctrl" / f"{NAME}.qmp") as qmp:
+            [device] = [each["qdev"] for each in qmp.command("query-block") if each.get("qdev")]
+            for command in (*commands, "flush"):
+                line = f'qemu-io -d {device} "{command}"'
+                said = qmp.command("human-monitor-command", {"command-line": line})
+                assert "rror" not in said, said
+
+    @property
+    def disk(self) -> Path:
+        [path] = (self.cluster.paths("node1").shared_file_storage / NAME).iterdir()
+        return path
+
+    def truth(self) -> str:
+        return checksum(self.disk)
+
+    def backup(self, *options: str) -> tuple[str, int, int]:
+        """Mode, bytes read and stored of a new backup."""
+        self.cluster.ok("backup run", *options, NAME)
+        return self.last()
+
+    def last(self) -> tuple[str, int, int]:
+        line = self.cluster.ok(f"backup history {FIELDS}", NAME).lines[-1]
+        mode, read, stored = line.split(":")
+        return mode, int(read), int(stored)
+
+    def migrate(self) -> None:
+        self.node = "node2" if self.node == "node1" else "node1"
+        self.cluster.ok(f"instance migrate -f -n {self.node}", NAME, timeout=120)
+
+    def crash(self) -> None:
+        """QEMU dies, and the instance is started again."""
+        pid = int((self.cluster.paths(self.node).kvm / "pid" / NAME).read_text())
+        os.kill(pid, signal.SIGKILL)
+        self.cluster.ok("instance startup", NAME)
+
+
+def checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def guest() -> Iterator[Guest]:
+    with copied(2, "kvm") as made:
+        made.ok(
+            "instance add -n node1 -o noop -t sharedfile --disk 0:size=64M --no-nics"
+            " -B memory=32M -H kvm:boot_order=disk",
+            NAME,
+        )
+        yield Guest(made)
+
+
+def restored(cluster: Cluster, *options: str) -> str:
+    """The checksum of the disk of a new instance made of a backup."""
+    name = "copy.example.com"
+    cluster.ok("backup restore --no-start -n node1 --as", name, *options, NAME)
+    [path] = (cluster.paths("node1").shared_file_storage / name).iterdir()
+    found = checksum(path)
+    cluster.ok("instance remove -f", name)
+    return found
+
+
+def test_only_what_was_written_is_read(guest: Guest) -> None:
+    guest.write("write -P 1 0 3M", "write -P 2 40M 64k")
+    assert guest.backup()[0] == "full"
+    first = guest.truth()
+    guest.write("write -P 3 20M 640k", "write -P 4 41M 512")
+    assert guest.backup() == ("dirty", 704 * KIB, 704 * KIB)
+    assert restored(guest.cluster) == guest.truth()
+    oldest = guest.cluster.ok("backup history --no-headers -o id", NAME).lines[0].strip()
+    assert restored(guest.cluster, "--backup", oldest) == first
+
+
+def test_nothing_is_read_when_nothing_was_written(guest: Guest) -> None:
+    assert guest.backup() == ("dirty", 0, 0)
+
+
+def test_bitmaps_travel_with_a_migration(guest: Guest) -> None:
+    guest.write("write -P 5 30M 64k")
+    guest.migrate()
+    guest.write("write -P 6 31M 64k")
+    assert guest.backup() == ("dirty", 128 * KIB, 128 * KIB)
+    assert restored(guest.cluster) == guest.truth()
+
+
+def test_after_a_crash_all_is_compared_and_only_differences_are_stored(guest: Guest) -> None:
+    guest.write("write -P 7 32M 64k")
+    guest.crash()
+    guest.write("write -z -u 20M 640k")
+    mode, read, stored = guest.backup()
+    assert (mode, stored) == ("compare", 704 * KIB)
+    assert read < 5 * KIB * KIB
+    assert restored(guest.cluster) == guest.truth()
+
+
+def test_a_node_daemon_that_dies_leaves_nothing_and_bitmaps_stay_right(guest: Guest) -> None:
+    cluster, node = guest.cluster, guest.node
+    guest.write("write -P 8 0 24M")
+    job = (
+        cluster.ok("backup run --bandwidth=2 --submit --print-jobid", NAME).out.strip().split()[-1]
+    )
+    work = cluster.paths(node).backup_work / NAME
+    wait_for(lambda: list(work.glob("*.qcow2")), "the backup to begin", 60)
+    kill_noded(cluster, node)
+    guest.write("write -P 9 50M 64k")
+    assert tool("start-node", cluster.directory, node).code == 0
+    assert cluster.gnt("job watch", job).code != 0
+    mode, read, _stored = guest.backup()
+    assert (mode, read) == ("dirty", 24 * KIB * KIB + 64 * KIB)
+    assert restored(cluster) == guest.truth()
+    left = {path.name.split("-0.")[0].split(".json")[0] for path in repository(guest).glob("2*")}
+    assert len(left) == len(cluster.ok("backup history --no-headers", NAME).lines)
+    assert not list(cluster.paths(node).backup_work.glob("*"))
+
+
+def repository(guest: Guest) -> Path:
+    return guest.cluster.paths("node1").backups / NAME
+
+
+def test_a_canceled_backup_leaves_nothing(guest: Guest) -> None:
+    cluster = guest.cluster
+    before = sorted(path.name for path in repository(guest).glob("2*"))
+    guest.write("write -P 10 0 16M")
+    job = (
+        cluster.ok("backup run --bandwidth=1 --submit --print-jobid", NAME).out.strip().split()[-1]
+    )
+    work = cluster.paths(guest.node).backup_work / NAME
+    wait_for(lambda: list(work.glob("*.qcow2")), "the backup to begin", 60)
+    cluster.gnt("job cancel --force", job)
+    wait_for(lambda: not work.exists(), "the end of the backup", 60)
+    assert sorted(path.name for path in repository(guest).glob("2*")) == before
+    assert guest.backup()[0] == "dirty"
+    assert restored(cluster) == guest.truth()
+
+
+def test_old_backups_go_and_the_rest_is_right(guest: Guest) -> None:
+    cluster = guest.cluster
+    cluster.ok("backup schedule --every=24 --keep-last=2", NAME)
+    guest.write("write -P 11 60M 64k")
+    guest.backup()
+    cluster.ok("backup prune", NAME)
+    assert len(cluster.ok("backup history --no-headers", NAME).lines) == 2
+    assert restored(cluster) == guest.truth()
+    cluster.ok("backup verify", NAME)
+    assert cluster.cells("backup history --no-headers -o proof", NAME) == [["-"], ["checksum"]]
+
+
+def test_a_damaged_backup_is_named(guest: Guest) -> None:
+    cluster = guest.cluster
+    newest = max(repository(guest).glob("*.sums"))
+    good = newest.read_bytes()
+    newest.write_bytes(good[:-2])
+    ran = cluster.gnt("backup verify", NAME)
+    assert ran.code == 1
+    assert newest.name in ran.err
+    # what cannot be built on is not built on
+    assert guest.backup()[0] == "full"
+    newest.write_bytes(good)
+    assert restored(cluster) == guest.truth()
+
+
+def test_words_that_cannot_be_done(guest: Guest) -> None:
+    cluster = guest.cluster
+    for line, said in {
+        f"backup restore -f {NAME}": "runs; stop it first",
+        "backup restore --as web9 -n node1 nobody": "there is no backup of 'nobody'",
+        f"backup restore -n node1 {NAME}": "give its name with --as",
+        f"backup run --repository=/etc {NAME}": "/etc/ganeti/backup-paths",
+        f"backup run --repository=here {NAME}": "full path",
+        f"backup verify --backup=yesterday {NAME}": "is not the id of a backup",
+        f"backup schedule {NAME}": "nothing to change",
+    }.items():
+        ran = cluster.gnt(line)
+        assert ran.code == 1, line
+        assert said in ran.err, (line, ran.err)
+
+
+def test_a_repository_that_is_not_mounted_does_not_begin_again(guest: Guest) -> None:
+    cluster = guest.cluster
+    link = cluster.paths(guest.node).backups
+    target = link.resolve()
+    link.unlink()
+    link.mkdir()
+    try:
+        ran = cluster.gnt("backup run", NAME)
+        assert ran.code == 1
+        assert "whether the right file system is mounted" in ran.err
+    finally:
+        shutil.rmtree(link)
+        link.symlink_to(target)
+
+
+def test_restored_over_itself(guest: Guest) -> None:
+    cluster = guest.cluster
+    guest.backup()
+    truth = guest.truth()
+    guest.write("write -P 12 0 1M")
+    cluster.ok("instance shutdown --timeout=0", NAME)
+    assert guest.truth() != truth
+    cluster.ok("backup restore -f", NAME)
+    assert guest.truth() == truth
+    mode, _read, stored = guest.backup()
+    assert (mode, stored) == ("compare", 0)
