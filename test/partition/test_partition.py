@@ -17,7 +17,7 @@ from net_cluster import NetCluster, why_not
 
 SCHEDULES = int(os.environ.get("PARTITION_SCHEDULES", "3"))
 FIRST = int(os.environ.get("PARTITION_SEED", "1"))
-CLUSTERS = int(os.environ.get("PARTITION_CLUSTERS", "3"))
+CLUSTERS = int(os.environ.get("PARTITION_CLUSTERS", "1"))
 
 REASON = why_not()
 
