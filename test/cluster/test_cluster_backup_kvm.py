@@ -109,6 +109,12 @@ def test_only_what_was_written_is_read(guest: Guest) -> None:
     assert restored(guest.cluster, "--backup", oldest) == first
 
 
+def test_backups_of_others_are_not_shown(guest: Guest) -> None:
+    history = "backup history --no-headers -o instance"
+    assert guest.cluster.cells(history, "web1") == [[NAME], [NAME]]
+    assert guest.cluster.cells(history, "web2") == []
+
+
 def test_nothing_is_read_when_nothing_was_written(guest: Guest) -> None:
     assert guest.backup() == ("dirty", 0, 0)
 

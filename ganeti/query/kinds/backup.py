@@ -17,6 +17,8 @@ from ganeti.query.live import NO_ANSWER, Need, NodeState
 
 TEXT, NUMBER, UNIT, TIME = FieldKind.TEXT, FieldKind.NUMBER, FieldKind.UNIT, FieldKind.TIMESTAMP
 _MIB = 1024 * 1024
+#: What the default repository of nodes is called.
+_DEFAULT = "default"
 
 
 class Row(NamedTuple):
@@ -26,17 +28,17 @@ class Row(NamedTuple):
 
 class BackupKind(Kind[Row]):
     name = "backup"
-    name_field = "instance"
+    name_field = "repository"
     index_fields = frozenset({"repository"})
 
     def rows(self, ctx: Context) -> Sequence[Row]:
         return [Row(name) for name in _repositories(ctx)]
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Row]:
-        return self.rows(ctx)
+        return [row for row in self.rows(ctx) if (row.repository or _DEFAULT) in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Row]:
-        return [row for row in self.rows(ctx) if row.repository in values]
+        return [row for row in self.rows(ctx) if (row.repository or _DEFAULT) in values]
 
     def tasks(
         self, ctx: Context, needs: frozenset[Need], rows: Sequence[Row]
@@ -67,7 +69,7 @@ def _repositories(ctx: Context) -> list[str]:
 KIND = BackupKind()
 
 KIND.value("repository", "Repository", TEXT, "Directory of the backup; default for that of nodes")(
-    lambda row: row.repository or "default"
+    lambda row: row.repository or _DEFAULT
 )
 
 

@@ -1,0 +1,142 @@
+"""Random schedules of writes, crashes, migrations, stops and backups, with a real QEMU.
+
+After each backup everything in the repository must show the disk as it was at that time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from local_cluster import Cluster, copied
+
+from ganeti.hypervisor.kvm.qmp import Qmp
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("qemu-system-x86_64") and shutil.which("qemu-nbd")),
+    reason="qemu-system-x86_64 or qemu-nbd is not installed",
+)
+NAME = "web1.example.com"
+MIB = 1024 * 1024
+SIZE = 16 * MIB
+SCHEDULES = int(os.environ.get("BACKUP_SCHEDULES") or 0)
+SEED = int(os.environ.get("BACKUP_SEED") or 1)
+ACTIONS = (
+    "write",
+    "write",
+    "write",
+    "zero",
+    "backup",
+    "backup",
+    "crash",
+    "migrate",
+    "stop",
+    "prune",
+)
+
+
+class Guest:
+    """One instance through all schedules; ``truths`` are checksums of what each backup saw."""
+
+    def __init__(self, cluster: Cluster, chance: random.Random) -> None:
+        self.cluster, self.chance = cluster, chance
+        self.node = "node1"
+        self.truths: dict[str, str] = {}
+        self.modes: list[str] = []
+
+    def _io(self, command: str) -> None:
+        with Qmp.connect(self.cluster.paths(self.node).kvm / "ctrl" / f"{NAME}.qmp") as qmp:
+            [device] = [each["qdev"] for each in qmp.command("query-block") if each.get("qdev")]
+            for line in (command, "flush"):
+                text = f'qemu-io -d {device} "{line}"'
+                said = qmp.command("human-monitor-command", {"command-line": text})
+                assert "rror" not in said, said
+
+    def _area(self) -> str:
+        offset = self.chance.randrange(SIZE // 512) * 512
+        length = min(self.chance.choice((512, 4096, 65536, MIB)), SIZE - offset)
+        return f"{offset} {length}"
+
+    def write(self) -> None:
+        self._io(f"write -P {self.chance.randrange(1, 256)} {self._area()}")
+
+    def zero(self) -> None:
+        self._io(f"write -z -u {self._area()}")
+
+    def crash(self) -> None:
+        pid = int((self.cluster.paths(self.node).kvm / "pid" / NAME).read_text())
+        os.kill(pid, signal.SIGKILL)
+        self.cluster.ok("instance startup", NAME)
+
+    def stop(self) -> None:
+        """Stopped, perhaps backed up so, and started again."""
+        self.cluster.ok("instance shutdown --timeout=0", NAME)
+        if self.chance.random() < 0.5:
+            self.backup()
+        self.cluster.ok("instance startup", NAME)
+
+    def migrate(self) -> None:
+        self.node = "node2" if self.node == "node1" else "node1"
+        self.cluster.ok(f"instance migrate -f -n {self.node}", NAME, timeout=120)
+
+    def prune(self) -> None:
+        self.cluster.ok(f"backup prune --keep-last={self.chance.randrange(1, 4)}", NAME)
+        self._check()
+
+    def backup(self) -> None:
+        [disk] = (self.cluster.paths("node1").shared_file_storage / NAME).iterdir()
+        truth = hashlib.sha256(disk.read_bytes()).hexdigest()
+        self.cluster.ok("backup run", *(["--full"] if self.chance.random() < 0.05 else []), NAME)
+        line = self.cluster.ok("backup history --no-headers --separator=: -o id,mode", NAME).lines[
+            -1
+        ]
+        backup, mode = line.split(":")
+        self.truths[backup] = truth
+        self.modes.append(mode)
+        self._check()
+
+    def _check(self) -> None:
+        left = {path.stem for path in self._directory.glob("*.json")}
+        self.truths = {backup: truth for backup, truth in self.truths.items() if backup in left}
+        assert set(self.truths) == left
+        for backup, truth in self.truths.items():
+            assert self._read(backup) == truth, f"backup {backup} is not what the disk was"
+
+    @property
+    def _directory(self) -> Path:
+        return self.cluster.paths("node1").backups / NAME
+
+    def _read(self, backup: str) -> str:
+        out = self.cluster.directory / "read.raw"
+        source = self._directory / f"{backup}-0.qcow2"
+        subprocess.run(["qemu-img", "convert", "-O", "raw", str(source), str(out)], check=True)
+        return hashlib.sha256(out.read_bytes()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def guest() -> Iterator[Guest]:
+    with copied(2, "kvm") as made:
+        made.ok(
+            "instance add -n node1 -o noop -t sharedfile --disk 0:size=16M --no-nics"
+            " -B memory=32M -H kvm:boot_order=disk",
+            NAME,
+        )
+        found = Guest(made, random.Random(SEED))
+        yield found
+        print({mode: found.modes.count(mode) for mode in sorted(set(found.modes))})
+
+
+@pytest.mark.parametrize("number", range(SCHEDULES))
+def test_backups_show_the_disk_as_it_was(guest: Guest, number: int) -> None:
+    actions = [guest.chance.choice(ACTIONS) for _ in range(guest.chance.randrange(2, 6))]
+    for action in [*actions, "backup"]:
+        getattr(guest, action)()
+    if number % 10 == 9:
+        guest.cluster.ok("backup verify", NAME)
