@@ -20,6 +20,7 @@ MASTERD: Final = "ganeti-masterd"
 RAPI: Final = "ganeti-rapi"
 CONFD: Final = "ganeti-confd"
 MOND: Final = "ganeti-mond"
+METAD: Final = "ganeti-metad"
 WATCHER: Final = "ganeti-watcher"
 
 #: User that the remote API runs as; it hands in jobs for its own users.
@@ -28,9 +29,16 @@ RAPI_USER: Final = "gnt-rapi"
 DAEMONS_GROUP: Final = "gnt-daemons"
 
 #: Ports when neither the cluster's services file nor the system's names one.
-DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080, CONFD: 1814, MOND: 1815}
+DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080, CONFD: 1814, MOND: 1815, METAD: 80}
 #: Those that serve over UDP; the others use TCP.
 UDP_SERVICES: Final = frozenset((CONFD,))
+
+#: Beginning of the name of a NIC by which a guest talks to its node; the instance's name follows.
+COMMUNICATION_NIC: Final = "ganeti:communication:"
+#: Beginning of the name of its interface on the node.
+COMMUNICATION_INTERFACE: Final = "gnt.com."
+#: Where all guests reach the server of their metadata there.
+METADATA_ADDRESS: Final = "169.254.169.254"
 
 #: The built-in allocator, which a new cluster asks by default.
 BUILT_IN_ALLOCATOR: Final = "hail"

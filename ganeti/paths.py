@@ -286,6 +286,16 @@ class Paths:
         return self.socket_dir / "ganeti-metad"
 
     @property
+    def metadata(self) -> Path:
+        """What guests of this node may read of themselves, a file for each; may have secrets."""
+        return self.run / "metadata"
+
+    @property
+    def helper_guests(self) -> Path:
+        """What helper guests of this node read and write, a directory for each instance."""
+        return self.run / "helper-guests"
+
+    @property
     def host_stops(self) -> Path:
         """There while this host is being shut down: no guest may begin here. Gone after a boot."""
         return self.run / "host-stops"

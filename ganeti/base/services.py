@@ -79,6 +79,13 @@ ALL: dict[str, Service] = {
             optional=True,
         ),
         Service(
+            constants.METAD,
+            "ganeti.metad.daemon",
+            "METAD_ARGS",
+            lambda p: p.server_cert,
+            optional=True,
+        ),
+        Service(
             constants.MASTERD,
             "ganeti.master.daemon",
             "MASTERD_ARGS",

@@ -24,6 +24,7 @@ from ganeti.node.impexp import Impexp
 from ganeti.node.instances import Instances
 from ganeti.node.job_logs import JobLogs
 from ganeti.node.master_ip import MasterIp
+from ganeti.node.metadata import Metadata
 from ganeti.node.migration import Migration
 from ganeti.node.mirrors import Mirrors
 from ganeti.node.replica import Replica
@@ -97,6 +98,7 @@ class Families:
             Hotplug(context, disks),
             Migration(context, disks, rights, self.ends),
             guest_os,
+            Metadata(context),
             guest_ends,
             self.holds,
             JobLogs(context),

@@ -14,6 +14,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, jsonio
+from ganeti.guest_os import metadata
 from ganeti.hypervisor.interface import AttachedDisk, Ballooning, Hotpluggable, Hypervisor
 from ganeti.model.names import RebootType, RunState
 from ganeti.node.context import NodeContext, check_name
@@ -138,6 +139,7 @@ class Instances(InstanceCalls):
         """
         with self._change(instance, "shutdown"):
             self._stop(self._context.hypervisor(instance.hypervisor), instance.name, timeout)
+            forget_metadata(self._context, instance)
             self._note_reason(instance.name, reason)
 
     def _stop(self, hypervisor: Hypervisor, name: str, timeout: int) -> None:
@@ -251,3 +253,11 @@ class Instances(InstanceCalls):
     def hypervisor_validate_params(self, hypervisor: str, params: Json) -> None:
         """Check complete hypervisor parameters on this node; HypervisorError."""
         self._context.hypervisor(hypervisor).check_params(params)
+
+
+def forget_metadata(context: NodeContext, instance: NodeInstance) -> None:
+    """Keep nothing for a guest that is not here any more; a failure is only logged."""
+    try:
+        metadata.forget(context.paths, instance.uuid)
+    except OSError as err:
+        log.warning("the metadata of instance %s stays: %s", instance.name, err)

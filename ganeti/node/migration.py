@@ -9,6 +9,7 @@ from ganeti.hypervisor.interface import Migratable
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.node.end_watch import EndWatch
+from ganeti.node.instances import forget_metadata
 from ganeti.node.run_rights import RunRights
 from ganeti.rpc.calls.migration import MigrationCalls
 from ganeti.rpc.objects import Json, MigrationStatus, NodeInstance, RightState
@@ -62,6 +63,8 @@ class Migration(MigrationCalls):
             self._ends.expect(instance.name, instance.hypervisor),
         ):
             self._driver(instance).finish_source(instance, success=success, live=live)
+            if success:
+                forget_metadata(self._context, instance)
         log.info("instance %s was %s", instance.name, "moved away" if success else "kept here")
 
     # the target
@@ -101,6 +104,8 @@ class Migration(MigrationCalls):
             if success:
                 self._rights.demand(instance, RightState.HERE)
             self._driver(instance).finish_target(instance, info, success=success)
+            if not success:
+                forget_metadata(self._context, instance)
         log.info(
             "instance %s %s", instance.name, "has arrived" if success else "is not awaited any more"
         )

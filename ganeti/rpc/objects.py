@@ -132,6 +132,21 @@ class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
         return value
 
 
+class InstanceMetadata(msgspec.Struct, kw_only=True, frozen=True):
+    """What a guest may read from its node; its parameters by who else may see them."""
+
+    uuid: InstanceUuid
+    name: str
+    os: str = ""
+    nics: tuple[NodeNic, ...] = ()
+    osparams_public: dict[str, Any] = {}
+    osparams_private: dict[str, Any] = {}
+    #: only while an OS is installed
+    osparams_secret: dict[str, Any] = {}
+    #: variables of the script that a helper guest runs; empty when there is nothing to run
+    environment: dict[str, str] = {}
+
+
 class RightState(StrEnum):
     """What a node may do with an instance."""
 

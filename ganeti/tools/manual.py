@@ -34,6 +34,7 @@ PROGRAMS = {
     "ganeti-daemon-util": "ganeti.bootstrap.daemon_util:command_line",
     "ganeti-guests": "ganeti.node.host_stop:command_line",
     "ganeti-masterd": "ganeti.master.daemon:command_line",
+    "ganeti-metad": "ganeti.metad.daemon:command_line",
     "ganeti-mond": "ganeti.mond.daemon:command_line",
     "ganeti-node-setup": "ganeti.bootstrap.node_setup:command_line",
     "ganeti-noded": "ganeti.node.daemon:command_line",

@@ -25,6 +25,7 @@ FILES = {
     constants.RAPI: "rapi-daemon.log",
     constants.CONFD: "conf-daemon.log",
     constants.MOND: "monitoring-daemon.log",
+    constants.METAD: "meta-daemon.log",
 }
 
 

@@ -341,6 +341,32 @@ def test_many_at_once_get_addresses_of_their_own(cluster: Cluster, net1: None) -
     assert set(found).isdisjoint({"198.51.100.1", "198.51.100.5"})
 
 
+def kept(cluster: Cluster, node: str) -> dict[str, object]:
+    """What a node has for its guests to read: address -> public and private parameters."""
+    directory = cluster.paths(node).metadata
+    found = {path.name: json.loads(path.read_text()) for path in directory.glob("*")}
+    return {
+        address: (item["osparams_public"], item["osparams_private"])
+        for address, item in found.items()
+    }
+
+
+def check_what_nodes_keep(cluster: Cluster) -> None:
+    assert kept(cluster, "node2") == {}
+    cluster.ok("instance start web1")
+    assert kept(cluster, "node2") == {"169.254.0.1": ({}, {})}
+    text = {"greeting": "hello"}
+    cluster.ok("instance modify --os-type bootsector+beat -O greeting=hello web1")
+    assert kept(cluster, "node2") == {"169.254.0.1": (text, {})}
+    cluster.ok("instance modify -c no web1")
+    assert kept(cluster, "node2") == {}
+    cluster.ok("instance modify -c yes web1")
+    [address] = kept(cluster, "node2")
+    assert address.startswith("169.254.0.")
+    cluster.ok("instance stop web1")
+    assert kept(cluster, "node2") == {}
+
+
 def test_the_network_between_guests_and_nodes(cluster: Cluster) -> None:
     refused = cluster.gnt(f"{ADD} --no-nics -c yes web1.example.com")
     assert refused.code == 1
@@ -356,6 +382,7 @@ def test_the_network_between_guests_and_nodes(cluster: Cluster) -> None:
                 "communication_rt",
             ]
         ]
+        check_what_nodes_keep(cluster)
         cluster.ok("instance modify -c no web1")
         assert cluster.cells("instance list -o nic.count", "web1") == [["0"]]
         cluster.ok("instance modify -c yes web1")

@@ -203,6 +203,7 @@ def test_daemons_by_hand(cluster: Cluster) -> None:
         "ganeti-noded",
         "ganeti-confd",
         "ganeti-mond",
+        "ganeti-metad",
         "ganeti-masterd",
         "ganeti-rapi",
     ]

@@ -154,3 +154,34 @@ esac""",
     assert ok(root, "$LIB/xen-console-wrapper xl web1") == "unpaused web1\nconsole of web1\n"
     assert ok(root, "$LIB/xen-console-wrapper web1").endswith("console of web1\n")
     assert run(root, "$LIB/xen-console-wrapper").returncode == 2
+
+
+def test_a_communication_card(root: Path) -> None:
+    program(root / "bin/xenstore-read", f'echo "$@" >>{root}/store; echo 169.254.0.5')
+    program(root / "bin/xenstore-write", f'echo "$@" >>{root}/store')
+    out = ok(
+        root,
+        "ip tuntap add gnt.com.0 mode tap; $LIB/kvm-ifup gnt.com.0; $LIB/kvm-ifup gnt.com.0;"
+        " ip -o -4 address show; ip route;"
+        " export vif=vif5.1 XENBUS_PATH=b IP=169.254.0.6; $LIB/vif-ganeti-metad online;"
+        " ip -o address show gnt.com.5.1; ip route; $LIB/vif-ganeti-metad offline;"
+        " cd /proc/sys/net/ipv4/conf/gnt.com.5.1; cat rp_filter forwarding",
+        IP="169.254.0.5",
+        MODE="routed",
+        LINK="communication_rt",
+    )
+    assert "gnt.com.0    inet 169.254.169.254/32" in out
+    assert "169.254.0.5 dev gnt.com.0 proto static" in out
+    assert "169.254.0.5 dev gnt.com.5.1 proto static" in out
+    assert out.endswith("1\n0\n")
+    assert (root / "store").read_text() == "b/ip\nb/hotplug-status connected\n"
+
+
+def test_a_communication_card_that_is_none(root: Path) -> None:
+    program(root / "bin/xenstore-read", "exit 1")
+    program(root / "bin/xenstore-write", f'echo "$@" >>{root}/store')
+    assert "variable IP is not set" in run(root, "$LIB/kvm-ifup gnt.com.0").stderr
+    wrong = run(root, "$LIB/vif-ganeti-metad online", vif="eth0", IP="169.254.0.5")
+    assert "'eth0' is not the name of an interface of a guest" in wrong.stderr
+    assert run(root, "$LIB/vif-ganeti-metad online", vif="vif5.1", XENBUS_PATH="b").returncode
+    assert (root / "store").read_text() == "b/hotplug-status error\n"

@@ -42,6 +42,7 @@ _DAEMONS = (
     "ganeti.node.daemon",
     "ganeti.confd.daemon",
     "ganeti.mond.daemon",
+    "ganeti.metad.daemon",
     "ganeti.master.daemon",
     "ganeti.rapi.daemon",
 )

@@ -18,12 +18,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganeti import errors
+from ganeti import constants, errors
 from ganeti.base import process
 from ganeti.hypervisor.kvm.devices import USER_NETWORK, Nic, is_private
 from ganeti.hypervisor.kvm.network_plan import (
     attach_plan,
     detach_plan,
+    is_communication,
     release_plan,
     sysctl_plan,
 )
@@ -117,7 +118,7 @@ def open_card(
         opened.append(OpenCard(Nic(uuid=nic.uuid, mac=nic.mac), card))
         return
     _check(instance.name, index, mode, link, scripts)
-    tap, fds = _open_tap(instance.name, index, params)
+    tap, fds = _open_tap(instance.name, index, nic, params)
     card = Card(uuid=nic.uuid, tap=tap, mode=mode, link=link)
     vhost = _open_vhost(params, len(fds))
     opened.append(OpenCard(Nic(uuid=nic.uuid, mac=nic.mac, fds=fds, vhost_fds=vhost), card))
@@ -185,13 +186,14 @@ def detach(
     """
     if card.tap is None:
         return
-    script = scripts.find_down_script()
+    talks = is_communication(card)
+    script = None if talks else scripts.find_down_script()
     if script is not None:
         environment = script_environment(instance, index, nic, card.tap)
         result = process.run([str(script)], timeout=_TIMEOUT, env=environment)
         if not result.ok:
             log.warning("%s for tap %s: %s", script, card.tap, result.explain())
-    if scripts.find_up_script() is not None:
+    if scripts.find_up_script() is not None and not talks:
         # Nothing of ours was done.
         return
     for argv in (*(release_plan(card, nic) if alive else ()), *detach_plan(card)):
@@ -222,7 +224,9 @@ def _check(name: str, index: int, mode: str, link: str, scripts: Scripts) -> Non
         )
 
 
-def _open_tap(name: str, index: int, params: KvmParams) -> tuple[str, tuple[int, ...]]:
+def _open_tap(
+    name: str, index: int, nic: NodeNic, params: KvmParams
+) -> tuple[str, tuple[int, ...]]:
     """A new tap and its descriptors, one a queue."""
     paravirtual = params.nic_type == "paravirtual"
     queues = params.virtio_net_queues if paravirtual else 1
@@ -231,7 +235,8 @@ def _open_tap(name: str, index: int, params: KvmParams) -> tuple[str, tuple[int,
         flags |= _IFF_VNET_HDR
     if queues > 1:
         flags |= _IFF_MULTI_QUEUE
-    tap = b"tap%d"
+    talks = (nic.name or "").startswith(constants.COMMUNICATION_NIC)
+    tap = f"{constants.COMMUNICATION_INTERFACE if talks else 'tap'}%d".encode()
     fds: list[int] = []
     try:
         for _ in range(queues):
@@ -273,22 +278,31 @@ def attach(instance: NodeInstance, index: int, nic: NodeNic, card: Card, scripts
         HypervisorError: a command or the script failed, with its words.
     """
     tap = card.tap or ""
-    script = scripts.find_up_script()
+    # A guest and its node are nobody else's business.
+    script = None if is_communication(card) else scripts.find_up_script()
     try:
         if script is not None:
             environment = script_environment(instance, index, nic, tap)
             process.run_checked([str(script)], timeout=_TIMEOUT, env=environment)
             return
-        for argv in attach_plan(card, nic, mtu=_mtu(card)):
-            process.run_checked(argv, timeout=_TIMEOUT)
         if card.mode == NicMode.ROUTED:
             for path, value in sysctl_plan(tap, nic):
-                (_SYSCTL / path).write_text(value, encoding="ascii")
+                _set(path, value)
+        for argv in attach_plan(card, nic, mtu=_mtu(card)):
+            process.run_checked(argv, timeout=_TIMEOUT)
     except (errors.CommandError, OSError) as err:
         raise errors.HypervisorError(
             f"cannot attach NIC {index} of instance {instance.name} to"
             f" '{card.link}' (mode {card.mode}): {err}"
         ) from err
+
+
+def _set(path: str, value: str) -> None:
+    """Write a setting of the kernel; one of IPv6 is not there without IPv6. OSError."""
+    file = _SYSCTL / path
+    if path.startswith("ipv6/") and not (_SYSCTL / "ipv6").is_dir():
+        return
+    file.write_text(value, encoding="ascii")
 
 
 def interface_address(name: str, version: int = 0) -> str:

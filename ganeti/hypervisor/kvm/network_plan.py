@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ganeti import errors
+from ganeti import constants, errors
 from ganeti.hypervisor.kvm.runtime import Card
 from ganeti.model.names import NicMode
 from ganeti.rpc.objects import NodeNic
@@ -26,6 +26,9 @@ class Vlan:
 def attach_plan(card: Card, nic: NodeNic, *, mtu: str | None = None) -> Iterator[list[str]]:
     """Commands that put a tap in its place; pure."""
     tap = card.tap or ""
+    if is_communication(card):
+        yield from _communication(tap, nic)
+        return
     vlan = parse_vlan(str(nic.nicparams.get("vlan") or ""))
     if mtu is not None:
         yield ["ip", "link", "set", "dev", tap, "mtu", mtu]
@@ -48,7 +51,7 @@ def detach_plan(card: Card) -> Iterator[list[str]]:
     tap = card.tap or ""
     if card.mode == NicMode.OPENVSWITCH:
         yield ["ovs-vsctl", "--if-exists", "del-port", card.link, tap]
-    elif card.mode == NicMode.ROUTED and card.link:
+    elif card.mode == NicMode.ROUTED and card.link and not is_communication(card):
         for family in ("-4", "-6"):
             yield ["ip", family, "rule", "del", "dev", tap, "table", card.link]
 
@@ -60,12 +63,21 @@ def release_plan(card: Card, nic: NodeNic) -> Iterator[list[str]]:
         # Its VLANs are those of the port, which vanishes.
         yield ["ip", "link", "set", "dev", tap, "nomaster"]
     elif card.mode == NicMode.ROUTED and nic.ip:
-        table = ["table", card.link] if card.link else []
+        table = ["table", card.link] if card.link and not is_communication(card) else []
         yield ["ip", _family(nic.ip), "route", "del", nic.ip, *table, "dev", tap]
 
 
 def sysctl_plan(tap: str, nic: NodeNic) -> Iterator[tuple[str, str]]:
-    """Files below /proc/sys/net and values: the node answers for the guest and forwards."""
+    """Files below /proc/sys/net and values: the node answers for the guest and forwards.
+
+    Where the guest only talks to its node, nothing is forwarded, and packets with the address of
+    another guest are dropped.
+    """
+    if tap.startswith(constants.COMMUNICATION_INTERFACE):
+        for name, value in (("rp_filter", "1"), ("forwarding", "0"), ("accept_redirects", "0")):
+            yield f"ipv4/conf/{tap}/{name}", value
+        yield f"ipv6/conf/{tap}/disable_ipv6", "1"
+        return
     if not nic.ip:
         return
     if _family(nic.ip) == "-4":
@@ -92,6 +104,19 @@ def parse_vlan(text: str) -> Vlan:
         access=int(access) if access else None,
         trunk=tuple(int(number) for number in match["trunk"].split(":") if number),
     )
+
+
+def is_communication(card: Card) -> bool:
+    """Whether a tap is for talks between a guest and its node only. Pure."""
+    return (card.tap or "").startswith(constants.COMMUNICATION_INTERFACE)
+
+
+def _communication(tap: str, nic: NodeNic) -> Iterator[list[str]]:
+    """The node has the address of its server on the tap; the guest is alone there."""
+    yield ["ip", "address", "replace", f"{constants.METADATA_ADDRESS}/32", "dev", tap]
+    yield ["ip", "link", "set", "dev", tap, "up"]
+    if nic.ip:
+        yield ["ip", _family(nic.ip), "route", "replace", nic.ip, "proto", "static", "dev", tap]
 
 
 def _bridge_vlan(tap: str, vlan: Vlan) -> Iterator[list[str]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ganeti import errors
+from ganeti import constants, errors
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import pinning
 from ganeti.hypervisor.xen.params import HvmParams, PvmParams
@@ -20,6 +20,8 @@ _PLAIN = re.compile(r"[^'\n\0]*")
 #: Text between the commas of a disk or NIC.
 _ITEM = re.compile(r"[^',\n\0]*")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: Attaches the NIC by which a guest talks to its node, whatever attaches others.
+_COMMUNICATION_SCRIPT = "/usr/lib/ganeti/vif-ganeti-metad"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -158,6 +160,8 @@ def _vif(nic: NodeNic, script: str, kind: str = "", model: str = "") -> str:
         words.append(f"ip={nic.ip}")
     if mode in (NicMode.BRIDGED, NicMode.OPENVSWITCH):
         words.append(f"bridge={link}{nic.nicparams.get('vlan') or ''}")
+    if (nic.name or "").startswith(constants.COMMUNICATION_NIC):
+        script = _COMMUNICATION_SCRIPT
     if not script:
         script = (
             {NicMode.ROUTED: "vif-route", NicMode.OPENVSWITCH: "vif-openvswitch"}.get(

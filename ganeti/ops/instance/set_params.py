@@ -23,7 +23,7 @@ from ganeti.ops.planning import checks, cloud_init_settings, communication_nic, 
 from ganeti.ops.steps.changes import disk_changes, nic_changes, settings_changes
 from ganeti.ops.steps.changes.settings_changes import Row
 from ganeti.ops.steps.relocation import primary_change
-from ganeti.ops.steps.running import bridges, hotplug, power
+from ganeti.ops.steps.running import bridges, hotplug, metadata, power
 from ganeti.ops.steps.storage import attachment, conversion
 from ganeti.ops.targets import network as networks
 from ganeti.ops.targets.instance import PlannedInstanceOperation
@@ -214,6 +214,8 @@ class InstanceSetParams(
             disk_changes.finish(ctx, instance, self.plan.disks, plug=self.plan.plug)
         if self.plan.conversion is not None:
             conversion.finish(ctx, instance, self.plan.conversion)
+        if plan.runs is not None and _may_read_other(self.instance, instance):
+            metadata.change(ctx, self.instance, instance, plan.primary)
         self._plug_nics(instance)
         self._change_media(instance)
         self._change_processors(instance)
@@ -294,3 +296,9 @@ def _change_instance(instance: Instance, plan: _Plan) -> Instance:
     """The instance with the parameters and NICs that it will have."""
     beparams = plan.settings.values.get("beparams", instance.beparams)
     return base.replace(instance, beparams=beparams, nics=plan.nics.result)
+
+
+def _may_read_other(before: Instance, after: Instance) -> bool:
+    """Whether what a guest may read of its instance is different now. Pure."""
+    names = ("nics", "os", "osparams", "osparams_private")
+    return any(getattr(before, name) != getattr(after, name) for name in names)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ganeti import constants
 from ganeti.model.config import Config
-from ganeti.opcodes.addresses import Ipv4Network, Ipv6Network
+from ganeti.opcodes.addresses import Ipv4Address, Ipv4Network, Ipv6Network
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import NICMode
 from ganeti.opcodes.network import OpNetworkAdd, OpNetworkConnect
@@ -31,6 +32,7 @@ def jobs(config: Config, name: str, groups: Iterable[str], priority: int) -> lis
                 network=Ipv4Network(_NETWORK),
                 network6=Ipv6Network(_NETWORK6),
                 mac_prefix=_MAC_PREFIX,
+                add_reserved_ips=[Ipv4Address(constants.METADATA_ADDRESS)],
                 conflicts_check=False,
                 priority=priority,  # type: ignore[arg-type]
             )

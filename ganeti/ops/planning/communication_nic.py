@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ganeti import errors
+from ganeti import constants, errors
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
+from ganeti.model.nic import Nic
 from ganeti.model.params import VALUE_GENERATE, VALUE_POOL
 from ganeti.opcodes.devices import NicChange, NicParams
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
 
-#: Beginning of the NIC's name; the instance's name follows.
-_PREFIX = "ganeti:communication:"
+
+def is_communication(nic: Nic) -> bool:
+    """Whether a guest talks to its node by a NIC."""
+    return (nic.name or "").startswith(constants.COMMUNICATION_NIC)
 
 
 def all_nics(config: Config, op: OpInstanceCreate) -> list[NicParams]:
@@ -34,7 +37,7 @@ def changes(config: Config, instance: Instance, op: OpInstanceSetParams) -> Sequ
     Raises:
         OpPrereqError: the cluster has no network for it.
     """
-    has = next((nic for nic in instance.nics if (nic.name or "").startswith(_PREFIX)), None)
+    has = next(filter(is_communication, instance.nics), None)
     if op.instance_communication is None or op.instance_communication == (has is not None):
         return op.nics
     if has is not None:
@@ -50,5 +53,8 @@ def _card(config: Config, instance: str) -> NicParams:
             " gnt-cluster modify --instance-communication-network NAME"
         )
     return NicParams(
-        name=f"{_PREFIX}{instance}", network=network, ip=VALUE_POOL, mac=VALUE_GENERATE
+        name=f"{constants.COMMUNICATION_NIC}{instance}",
+        network=network,
+        ip=VALUE_POOL,
+        mac=VALUE_GENERATE,
     )

@@ -30,6 +30,7 @@ from ganeti.rpc.calls.impexp import ImpexpCalls
 from ganeti.rpc.calls.instances import InstanceCalls
 from ganeti.rpc.calls.job_logs import JobLogCalls
 from ganeti.rpc.calls.master_ip import MasterIpCalls
+from ganeti.rpc.calls.metadata import MetadataCalls
 from ganeti.rpc.calls.migration import MigrationCalls
 from ganeti.rpc.calls.mirrors import MirrorCalls
 from ganeti.rpc.calls.replica import ReplicaCalls
@@ -72,6 +73,7 @@ class NodeCalls(
     HotplugCalls,
     MigrationCalls,
     GuestOsCalls,
+    MetadataCalls,
     GuestEndCalls,
     HoldCalls,
     JobLogCalls,

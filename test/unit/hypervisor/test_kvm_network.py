@@ -93,6 +93,24 @@ def test_a_tap_that_stays_is_released() -> None:
     assert list(network_plan.release_plan(card("openvswitch", "sw0"), nic())) == []
 
 
+def test_a_guest_and_its_node_talk_alone() -> None:
+    tap = Card(uuid="u", tap="gnt.com.3", mode="routed", link="communication_rt")
+    talks = nic("routed", "communication_rt", ip="169.254.0.5")
+    assert [" ".join(argv) for argv in network_plan.attach_plan(tap, talks)] == [
+        "ip address replace 169.254.169.254/32 dev gnt.com.3",
+        "ip link set dev gnt.com.3 up",
+        "ip -4 route replace 169.254.0.5 proto static dev gnt.com.3",
+    ]
+    settings = dict(network_plan.sysctl_plan("gnt.com.3", talks))
+    assert settings["ipv4/conf/gnt.com.3/forwarding"] == "0"
+    assert settings["ipv4/conf/gnt.com.3/rp_filter"] == "1"
+    assert settings["ipv6/conf/gnt.com.3/disable_ipv6"] == "1"
+    assert list(network_plan.detach_plan(tap)) == []
+    assert [" ".join(argv) for argv in network_plan.release_plan(tap, talks)] == [
+        "ip -4 route del 169.254.0.5 dev gnt.com.3"
+    ]
+
+
 def test_node_answers_for_a_routed_guest() -> None:
     assert dict(network_plan.sysctl_plan("tap0", nic(ip="192.0.2.5"))) == {
         "ipv4/conf/tap0/proxy_arp": "1",

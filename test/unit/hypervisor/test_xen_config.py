@@ -168,6 +168,12 @@ def test_network_cards(params: dict[str, str], expected: str) -> None:
     assert f"vif = ['mac=aa:00:00:00:00:01,{expected}']" in text
 
 
+def test_the_card_for_the_node_has_its_own_script() -> None:
+    card = nic(ip="169.254.0.5", name="ganeti:communication:web1", nicparams={"mode": "routed"})
+    text = domain_config.pvm(instance(nics=(card,)), [], PvmParams(vif_script="vif-ganeti"))
+    assert "ip=169.254.0.5,script=/usr/lib/ganeti/vif-ganeti-metad'" in text
+
+
 def test_processors() -> None:
     one = domain_config.pvm(instance(), [], PvmParams(cpu_mask="0"))
     assert "cpus = '0'" in one

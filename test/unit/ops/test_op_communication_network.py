@@ -30,6 +30,7 @@ def test_one_job_makes_the_network_and_connects_the_groups() -> None:
         "fe80::/10",
     )
     assert (wire["mac_prefix"], wire["conflicts_check"]) == ("52:54:00", False)
+    assert wire["add_reserved_ips"] == ["169.254.169.254"]
     assert [type(op) for op in connected] == [OpNetworkConnect] * 2
     assert [op.group_name for op in connected] == ["default", "rack1"]
     first = to_wire(connected[0])

@@ -20,7 +20,7 @@ from ganeti.ops.operation import Context
 from ganeti.ops.planning.migration_verdict import Verdict
 from ganeti.ops.steps.relocation import destination, migration_disks
 from ganeti.ops.steps.relocation.settlement import Settlement
-from ganeti.ops.steps.running import run_rights
+from ganeti.ops.steps.running import metadata, run_rights
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import MigrationStatus, NodeInstance, RightState
 
@@ -73,6 +73,7 @@ class Migration:
         run_rights.record(ctx, source, instance, RightState.LEAVING, target)
         run_rights.record(ctx, target, instance, RightState.ARRIVING, source)
         migration_disks.prepare(ctx, instance, source, target)
+        metadata.offer(ctx, instance, target)
         where = ctx.rpc.call_one(
             target,
             NodeCalls.accept_instance,

@@ -14,7 +14,7 @@ from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import snapshots
-from ganeti.ops.steps.running import double_run
+from ganeti.ops.steps.running import double_run, metadata
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import InstanceInfo
@@ -109,6 +109,7 @@ def start(
         beparams=beparams,
         run_epoch=ctx.services.run_epoch(),
     )
+    metadata.offer(ctx, instance, node)
     try:
         ctx.rpc.call_one(node, NodeCalls.instance_start, wire, paused, reason(op))
     except errors.GanetiError:
