@@ -315,8 +315,10 @@ class Freezing(Protocol):
         guest overwrites meanwhile, and nobody else's files. One moment at a time.
         """
 
-    def thaw_disks(self, name: str, work: Path, until: str, *, keep: bool) -> None:
-        """End a moment. With ``keep`` a later one may be compared with it, and with no other.
+    def thaw_disks(self, name: str, work: Path, until: str | None, *, keep: bool) -> None:
+        """End a moment, or with None the one there is, if any.
+
+        With ``keep`` a later one may be compared with it, and with no other.
 
         Without ``keep`` the earlier moment stays what a later one may be compared with. No error
         when the guest has ended.

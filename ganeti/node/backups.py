@@ -41,6 +41,8 @@ PARALLEL = 2
 #: Bytes that stay free where QEMU keeps what a guest overwrites: a guest whose disk is backed up
 #: must never meet a full file system there.
 RESERVE = 256 * 1024 * 1024
+#: File in the directory of a backup: whose guest it is.
+_HYPERVISOR = "hypervisor"
 #: Seconds between two looks whether the master still wants what waits for its turn.
 _LOOK = 1.0
 
@@ -84,6 +86,21 @@ class Backups(BackupCalls):
         self._results: dict[str, BackupResult] = {}
         #: names of instances whose copying shall end
         self._ending: set[str] = set()
+        self._end_interrupted()
+
+    def _end_interrupted(self) -> None:
+        """Let guests go whose backup ended with an earlier node daemon, and remove its files."""
+        for mark in self._context.paths.backup_work.glob(f"*/{_HYPERVISOR}"):
+            work = mark.parent
+            try:
+                driver = self._context.hypervisor(files.read_text(mark))
+                if isinstance(driver, Freezing):
+                    driver.thaw_disks(work.name, work, None, keep=False)
+            except (errors.GanetiError, OSError) as err:
+                log.warning("the backup of %s that was cut off is not ended: %s", work.name, err)
+                continue
+            shutil.rmtree(work, ignore_errors=True)
+            log.info("ended the backup of %s that was cut off", work.name)
 
     # making
 
@@ -146,6 +163,7 @@ class Backups(BackupCalls):
         since = making.base.id if making.base is not None else None
         frozen = None
         if isinstance(driver, Freezing):
+            (making.work / _HYPERVISOR).write_text(instance.hypervisor, encoding="ascii")
             with self._context.instance(name, "begin of a backup"):
                 frozen = driver.freeze_disks(name, making.work, since, making.id)
         elif driver.info(name) is not None:

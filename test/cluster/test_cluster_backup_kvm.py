@@ -148,6 +148,8 @@ def test_a_node_daemon_that_dies_leaves_nothing_and_bitmaps_stay_right(guest: Gu
     kill_noded(cluster, node)
     guest.write("write -P 9 50M 64k")
     assert tool("start-node", cluster.directory, node).code == 0
+    # the guest has nothing of it any more, so nothing grows on the node
+    assert not list(cluster.paths(node).backup_work.glob("*"))
     assert cluster.gnt("job watch", job).code != 0
     mode, read, _stored = guest.backup()
     assert (mode, read) == ("dirty", 24 * KIB * KIB + 64 * KIB)

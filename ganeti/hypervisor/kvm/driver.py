@@ -169,15 +169,16 @@ class KvmHypervisor(Hypervisor):
         with self.store.control(name) as qmp:
             return frozen.begin(qmp, found.runtime, work, _BITMAP, since, f"{_BITMAP}{until}")
 
-    def thaw_disks(self, name: str, work: Path, until: str, *, keep: bool) -> None:
-        bitmap = f"{_BITMAP}{until}"
+    def thaw_disks(self, name: str, work: Path, until: str | None, *, keep: bool) -> None:
+        # without a name the bitmap stays: the next moment removes those that it does not know
+        bitmap = None if until is None else f"{_BITMAP}{until}"
         found = self.store.find(name)
         if found is None or found.pid is None:
             frozen.remove_files(work)
             return
         with self.store.control(name) as qmp:
             frozen.end(qmp, found.runtime, work, drop=None if keep else bitmap)
-            if keep:
+            if keep and bitmap is not None:
                 frozen.forget_bitmaps(qmp, found.runtime, _BITMAP, keep=bitmap)
 
     # devices
