@@ -291,11 +291,6 @@ class Paths:
         return self.run / "metadata"
 
     @property
-    def helper_guests(self) -> Path:
-        """What helper guests of this node read and write, a directory for each instance."""
-        return self.run / "helper-guests"
-
-    @property
     def host_stops(self) -> Path:
         """There while this host is being shut down: no guest may begin here. Gone after a boot."""
         return self.run / "host-stops"

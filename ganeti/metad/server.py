@@ -25,12 +25,11 @@ from ganeti.net.unix_socket import TERMINATOR, frame
 
 log = logging.getLogger(__name__)
 
-#: Bytes of a request head and of a body, seconds for the request and for taking the answer.
-MAX_HEAD, MAX_BODY, ARRIVAL, DELIVERY = 8192, 64, 5.0, 60.0
+#: Bytes of a request head, seconds for the request and for taking the answer.
+MAX_HEAD, ARRIVAL, DELIVERY = 8192, 5.0, 60.0
 #: Connections of one guest, and of all.
 PER_GUEST, CONNECTIONS = 4, 256
 _LINE = re.compile(rb"([A-Z]{1,16}) ([!-~]{1,2048}) HTTP/1\.[01]\r?\n")
-_LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,9})[ \t]*\r?\n", re.IGNORECASE)
 #: Bytes of a message on the Unix socket.
 MAX_MESSAGE: Final = 2 * 1024 * 1024
 _END: Final = b"\r\n\r\n"
@@ -38,8 +37,8 @@ _START_WAIT = 10.0
 
 #: Address of a connection's guest, None for a stranger; OSError.
 FindGuest = Callable[[socket.socket], str | None]
-#: Address, method, path and body to an answer.
-Respond = Callable[[str, str, str, bytes], Answer]
+#: Address and path to an answer.
+Respond = Callable[[str, str], Answer]
 #: A message of a program of this node to its answer.
 Control = Callable[[bytes], bytes]
 
@@ -166,8 +165,7 @@ async def _talk(
             if found is None:
                 raise _Refusal(400, "this is not a request of HTTP/1.1")
             method, path = found[1].decode(), found[2].decode().partition("?")[0]
-            body = await _read_body(reader, head)
-        answer = _answer(guest, method, path, body, respond)
+        answer = _answer(guest, method, path, respond)
     except asyncio.LimitOverrunError:
         answer = answers.refuse(431, f"the head of a request has at most {MAX_HEAD} bytes")
     except TimeoutError:
@@ -184,20 +182,12 @@ class _Refusal(Exception):
         self.code, self.text = code, text
 
 
-async def _read_body(reader: asyncio.StreamReader, head: bytes) -> bytes:
-    length = _LENGTH.search(head)
-    size = int(length[1]) if length else 0
-    if size > MAX_BODY:
-        raise _Refusal(413, f"a request has at most {MAX_BODY} bytes")
-    return await reader.readexactly(size)
-
-
-def _answer(guest: str | None, method: str, path: str, body: bytes, respond: Respond) -> Answer:
+def _answer(guest: str | None, method: str, path: str, respond: Respond) -> Answer:
     if guest is None:
         return answers.refuse(403, "only guests of this node are served, over their own network")
-    if method not in ("GET", "HEAD", "PUT", "POST"):
+    if method not in ("GET", "HEAD"):
         return answers.refuse(405, "only GET is possible here", Allow="GET, HEAD")
-    return respond(guest, method, path, body)
+    return respond(guest, path)
 
 
 def _encode(answer: Answer, *, with_body: bool) -> bytes:

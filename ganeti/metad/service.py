@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import Any
 
 import msgspec
 
 from ganeti import errors
-from ganeti.guest_os import helper, metadata
+from ganeti.guest_os import metadata
 from ganeti.luxi import calls
 from ganeti.metad import answers
-from ganeti.metad.answers import Answer, Files
+from ganeti.metad.answers import Answer
 from ganeti.paths import Paths
 from ganeti.rpc.objects import InstanceMetadata
 
 log = logging.getLogger(__name__)
 
 
-def respond(paths: Paths, guest: str, method: str, path: str, body: bytes) -> Answer:
+def respond(paths: Paths, guest: str, path: str) -> Answer:
     """What the guest with this address gets; nothing in its request can make it another one."""
     try:
         found = metadata.find(paths, guest)
         if found is None:
             return answers.refuse(404, "this node keeps nothing for this guest")
-        known = Files(
-            partial(helper.read_package, paths, found.uuid),
-            partial(helper.write_result, paths, found.uuid),
-        )
-        if method in ("GET", "HEAD"):
-            return answers.read(found, path, known)
-        return answers.write(path, body, known)
+        return answers.read(found, path)
     except (OSError, msgspec.MsgspecError) as err:
         log.error("Metadata for %s cannot be read: %s", guest, err)
         return answers.refuse(500, "the node cannot read what it keeps for this guest")

@@ -141,10 +141,8 @@ class InstanceMetadata(msgspec.Struct, kw_only=True, frozen=True):
     nics: tuple[NodeNic, ...] = ()
     osparams_public: dict[str, Any] = {}
     osparams_private: dict[str, Any] = {}
-    #: only while an OS is installed
+    #: those that the socket of the daemon was told; the master keeps none
     osparams_secret: dict[str, Any] = {}
-    #: variables of the script that a helper guest runs; empty when there is nothing to run
-    environment: dict[str, str] = {}
 
 
 class RightState(StrEnum):

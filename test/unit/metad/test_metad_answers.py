@@ -11,11 +11,8 @@ import pytest
 from ganeti import constants, errors
 from ganeti.guest_os import metadata
 from ganeti.metad import answers, origin
-from ganeti.metad.answers import Files
 from ganeti.paths import Paths
 from ganeti.rpc.objects import InstanceMetadata, NodeNic
-
-NO_FILES = Files()
 
 
 @pytest.fixture
@@ -32,8 +29,8 @@ def make(ip: str | None = "169.254.0.5", uuid: str = "u1", **values: Any) -> Ins
     return InstanceMetadata(uuid=uuid, name="web1", os="debian", nics=nics, **values)  # type: ignore[arg-type]
 
 
-def get(path: str, files: Files = NO_FILES, **values: Any) -> tuple[int, str]:
-    answer = answers.read(make(**values), path, files)
+def get(path: str, **values: Any) -> tuple[int, str]:
+    answer = answers.read(make(**values), path)
     return answer.code, answer.body.decode()
 
 
@@ -42,8 +39,6 @@ def test_lists_lead_to_what_there_is() -> None:
     assert get("/ganeti") == get("/ganeti/") == (200, "latest\n")
     assert get("/ganeti/latest/") == (200, "meta_data.json\nos/\n")
     assert get("/ganeti/latest/os") == (200, "parameters.json\n")
-    shown = get("/ganeti/latest/os", environment={"A": "b"})
-    assert shown == (200, "parameters.json\nenvironment\npackage\n")
 
 
 def test_parameters_say_who_else_sees_them() -> None:
@@ -55,33 +50,6 @@ def test_parameters_say_who_else_sees_them() -> None:
     )
     assert code == 200
     assert body.strip() == '{"a":["1","public"],"b":["2","private"],"c":["3","secret"]}'
-
-
-def test_variables_are_quoted_for_a_shell() -> None:
-    _code, body = get("/ganeti/latest/os/environment", environment={"OSP_X": "it's; rm -rf /\n"})
-    assert body == "OSP_X='it'\"'\"'s; rm -rf /\n'\n"
-
-
-def test_a_package_only_while_an_os_is_installed() -> None:
-    assert get("/ganeti/latest/os/package")[0] == 404
-    assert get("/ganeti/latest/os/package", Files(lambda: b"tar")) == (200, "tar")
-    assert get("/ganeti/latest/os/environment")[0] == 404
-
-
-@pytest.mark.parametrize(
-    ("body", "code"), [(b"0", 200), (b"255\n", 200), (b"256", 400), (b"", 400)]
-)
-def test_the_result_of_a_script_is_a_number(body: bytes, code: int) -> None:
-    told: list[int] = []
-
-    def take(number: int) -> bool:
-        told.append(number)
-        return True
-
-    assert answers.write(answers.RESULT, body, Files(write_result=take)).code == code
-    assert told == ([int(body)] if code == 200 else [])
-    assert answers.write(answers.RESULT, b"0", Files()).code == 404
-    assert answers.write("/", body, Files(write_result=take)).code == 405
 
 
 def test_the_interface_of_an_address() -> None:

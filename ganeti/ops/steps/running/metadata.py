@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ganeti import errors
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
@@ -15,20 +13,12 @@ from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import InstanceMetadata
 
 
-def describe(
-    config: Config,
-    instance: Instance,
-    *,
-    secret: Mapping[str, object] | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> InstanceMetadata:
+def describe(config: Config, instance: Instance) -> InstanceMetadata:
     """All that a guest may read, with the parameters of its OS. Pure.
 
-    ``secret`` and ``environment`` are for the time of an installation. A name that is in several
-    sets of parameters is only in the one that the fewest may see.
+    A parameter that is public and private is only private.
     """
     group = config.nodes[instance.primary_node].group
-    secrets = dict(secret or {})
     private = config.private_osparams_for(instance.os, instance.osparams_private)
     public = config.osparams_for(instance.os, instance.osparams)
     return InstanceMetadata(
@@ -36,10 +26,8 @@ def describe(
         name=instance.name,
         os=instance.os,
         nics=tuple(annotate.nic(config, nic, group) for nic in instance.nics),
-        osparams_public={k: v for k, v in public.items() if k not in {**private, **secrets}},
-        osparams_private={k: v for k, v in private.items() if k not in secrets},
-        osparams_secret=secrets,
-        environment=dict(environment or {}),
+        osparams_public={k: v for k, v in public.items() if k not in private},
+        osparams_private=dict(private),
     )
 
 
@@ -54,11 +42,6 @@ def change(ctx: Context, before: Instance, after: Instance, node: Node) -> None:
     """Have a node keep what holds after a change of a running guest, if there is anything."""
     if any(map(communication_nic.is_communication, (*before.nics, *after.nics))):
         _send(ctx, describe(ctx.config, after), node)
-
-
-def withdraw(ctx: Context, instance: Instance, node: Node) -> None:
-    """Have a node keep nothing for a guest any more; a failure is only reported."""
-    _send(ctx, InstanceMetadata(uuid=instance.uuid, name=instance.name), node)
 
 
 def _send(ctx: Context, what: InstanceMetadata, node: Node) -> None:
