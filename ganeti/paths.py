@@ -103,6 +103,11 @@ class Paths:
         return self.data / "samples"
 
     @property
+    def findings(self) -> Path:
+        """What the last verifications found, see ``master/verdicts.py``."""
+        return self.data / "verify-findings.json"
+
+    @property
     def ca_cert(self) -> Path:
         """Certificates of the cluster authority, PEM, readable by all; may hold several."""
         return self.data / "ca.pem"

@@ -11,8 +11,13 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from ganeti import errors
+from ganeti.base.clock import SYSTEM
+from ganeti.base.histogram import Histogram
 
 T = TypeVar("T")
+
+#: Upper bounds of the classes of durations, in seconds.
+BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.2, 1, 5)
 
 
 class Ticket:
@@ -31,6 +36,8 @@ class GroupCommit(Generic[T]):
     def __init__(self, flush: Callable[[list[T]], None]) -> None:
         """``flush`` makes a batch durable, or raises and leaves nothing of it."""
         self._flush = flush
+        #: how long flushes take
+        self.times = Histogram(BOUNDS)
         self._cond = threading.Condition()
         self._pending: list[tuple[T, Ticket]] = []
         self._leading = False
@@ -71,8 +78,11 @@ class GroupCommit(Generic[T]):
             raise ticket.error
 
     def _run(self, items: list[T]) -> Exception | None:
+        begin = SYSTEM.monotonic()
         try:
             self._flush(items)
         except Exception as err:  # noqa: BLE001 - handed to every caller that waits
             return err
+        finally:
+            self.times.observe(SYSTEM.monotonic() - begin)
         return None

@@ -100,6 +100,8 @@ class Store:
         self.history = History(paths)
         self._journal = journal.Journal(paths.journal_file)
         self._commit: GroupCommit[tuple[journal.Record, Config]] = GroupCommit(self._flush)
+        #: how long it takes to flush the journal
+        self.flush_times = self._commit.times
         self._listeners: list[Callable[[Config, Config], None]] = []
         self._checkpointing: threading.Thread | None = None
         files.sweep(paths.data, (paths.journal_file.name,))

@@ -73,6 +73,8 @@ class JobFiles:
         self._journal = FileJournal(directory)
         self._settler: Settler | None = None
         self._commit: GroupCommit[Written] = GroupCommit(self._flush)
+        #: how long it takes to flush the journal
+        self.flush_times = self._commit.times
         #: the last of what nobody waits for
         self._late: Written | None = None
         self._unhurried = threading.Condition()

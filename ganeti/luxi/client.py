@@ -139,6 +139,18 @@ class Client(Connection):
         given = {key: value for key, value in wanted.items() if value is not None}
         return dict(self.call("QueryHistory", given))
 
+    def query_metrics(self) -> dict[str, list[list[Any]]]:
+        """Values by metric, see ``model/metrics.py``; no node is called for it."""
+        return dict(self.call("QueryMetrics"))
+
+    def query_health(self) -> dict[str, Any]:
+        """How the cluster stands, see ``master/standing.py``; no node is called for it."""
+        return dict(self.call("QueryHealth"))
+
+    def query_samples(self, kind: str, name: str, span: str) -> dict[str, Any]:
+        """Measurements of a node or an instance over an hour, a day or a month."""
+        return dict(self.call("QuerySamples", kind, name, span))
+
     def query_config_diff(self, begin: float, end: float) -> dict[str, Any]:
         """What differs between the configurations of two times (seconds since the epoch)."""
         return dict(self.call("QueryConfigDiff", begin, end))

@@ -16,8 +16,9 @@ from ganeti.config.store import Store
 from ganeti.jobs.execution import JobHandle
 from ganeti.jobs.files import JobFiles
 from ganeti.jobs.queue import JobQueue
+from ganeti.jobs.tally import JobTally
 from ganeti.locking.manager import LockManager
-from ganeti.master import facts
+from ganeti.master import facts, room
 from ganeti.master.address import Address
 from ganeti.master.channel import Snapshot, State
 from ganeti.master.distribution import Distribution
@@ -25,10 +26,14 @@ from ganeti.master.lease import Lease
 from ganeti.master.node_watch import NodeWatch
 from ganeti.master.offline_notice import OfflineNotice
 from ganeti.master.replication import Replication
+from ganeti.master.request_tally import RequestTally
 from ganeti.master.settling import Settling
 from ganeti.master.sources import MasterSources
+from ganeti.master.survey import Survey
+from ganeti.master.verdicts import Verdicts
 from ganeti.model import base
 from ganeti.model.config import Config
+from ganeti.model.finding import Finding
 from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.net.tls.contexts import Identity
 from ganeti.ops import locks
@@ -78,6 +83,7 @@ class Core:
             workers=self.store.current.cluster.max_running_jobs,
             clock=clock,
         )
+        self.tally = JobTally(self.queue)
         self.boards = Boards(self.queue.has_ended)
         self.distribution = Distribution(self.store, self.rpc)
         self.offline_notice = OfflineNotice(self.store, self.rpc)
@@ -91,6 +97,15 @@ class Core:
             is_paused=lambda: self.facts.watcher_pause() is not None,
             clock=clock,
         )
+        self.verdicts = Verdicts(paths, clock)
+        self.survey = Survey(
+            self.store,
+            self.rpc,
+            lambda: room.examine(self.query, self._context, clock),
+            clock,
+        )
+        self.started = clock.now()
+        self.requests = RequestTally()
         self._run_numbers = itertools.count(1)
         self._readings = Rounds()
 
@@ -112,6 +127,7 @@ class Core:
         begin = self.clock.monotonic()
         count = self.queue.load()
         _LOG.info("read %d jobs in %.1f s", count, self.clock.monotonic() - begin)
+        self.tally.load()
         state = State(self._snapshot, self.job_files.read_archived_contents, self._failover_after)
         self.replication.start(state, config, self.paths.position_file)
         self.store.add_listener(self._follow_change)
@@ -123,6 +139,7 @@ class Core:
         self.address.start()
         self.settling.start()
         self.node_watch.start()
+        self.survey.start()
 
     def vote(self, *, alone: bool, patience: float) -> None:
         """Become the master in the eyes of the nodes, before anything is changed.
@@ -180,6 +197,7 @@ class Core:
         self.lease.stop()
         self.address.stop()
         self.node_watch.stop()
+        self.survey.stop()
         self.settling.stop()
         done = self.queue.stop(timeout)
         self.distribution.stop()
@@ -233,3 +251,6 @@ class Core:
 
     def run_epoch(self) -> RunEpoch:
         return self.rpc.epoch, next(self._run_numbers)
+
+    def note_findings(self, part: str, findings: Sequence[Finding]) -> None:
+        self.verdicts.note(part, findings)

@@ -59,6 +59,10 @@ class Lease:
         with self._changed:
             self._changed.notify()
 
+    def count_left(self) -> float | None:
+        """Seconds that the master may go on from now; None: without end."""
+        return count_left(self._limit(), self._contact(), self._clock.monotonic())
+
     def _work(self) -> None:
         with self._changed:
             while not self._stopped:

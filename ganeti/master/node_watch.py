@@ -88,6 +88,10 @@ class NodeWatch:
         with self._changed:
             self._changed.notify()
 
+    def was_fenced(self, node: NodeUuid) -> bool:
+        """Whether a job to fence the node was submitted since the daemon started."""
+        return node in self._fenced
+
     def _loop(self) -> None:
         while True:
             with self._changed:

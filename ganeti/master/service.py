@@ -20,7 +20,16 @@ from ganeti.base import files, typed
 from ganeti.config import limits
 from ganeti.luxi.calls import METHODS
 from ganeti.luxi.reply import Reply
-from ganeti.master import events, facts, history, job_filters, job_log
+from ganeti.master import (
+    events,
+    facts,
+    history,
+    job_filters,
+    job_log,
+    measures,
+    samples,
+    standing,
+)
 from ganeti.master.core import Core
 from ganeti.master.events import Events, Filter
 from ganeti.master.waiting import Wait, Waiting
@@ -45,7 +54,15 @@ _MAX_USER = 256
 _LIVE = 16
 #: Methods that only read, but need the queue.
 _OF_JOBS = frozenset(
-    {"QueryJobs", "QueryJobLog", "WaitForJobChange", "WaitForEvents", "ExplainJob"}
+    {
+        "QueryJobs",
+        "QueryJobLog",
+        "QueryMetrics",
+        "QueryHealth",
+        "WaitForJobChange",
+        "WaitForEvents",
+        "ExplainJob",
+    }
 )
 
 
@@ -94,6 +111,9 @@ class Service:
             "QueryClusterInfo": self._cluster_info,
             "QueryTags": self._query_tags,
             "QueryJobLog": self._query_job_log,
+            "QueryMetrics": self._query_metrics,
+            "QueryHealth": lambda _a, _p: standing.health(core),
+            "QuerySamples": self._query_samples,
             "QueryHistory": lambda a, _p: history.query(
                 core.store.current, core.store.history, a["filter"]
             ),
@@ -119,6 +139,8 @@ class Service:
         """Answer a request, at once or (those that wait for news or for the queue) later."""
         if not self._opened.is_set() and self._keep(method, args, peer, reply):
             return
+        if method in METHODS:
+            self._core.requests.note(method)
         if method in self._waits:
             self._waits[method](args, reply)
             return
@@ -173,10 +195,15 @@ class Service:
         return self._run(query, lambda answer: answer)
 
     def _run(self, query: engine.Query, finish: Callable[[engine.QueryAnswer], Any]) -> Any:
-        sources = self._core.sources()
-        if query.asks_nodes:
-            return _Live(lambda: finish(query.run(sources)))
-        return finish(query.run(sources))
+        sources, clock = self._core.sources(), self._core.clock
+
+        def run() -> Any:
+            begin = clock.monotonic()
+            answer = query.run(sources)
+            self._core.requests.query_times.observe(clock.monotonic() - begin)
+            return finish(answer)
+
+        return _Live(run) if query.asks_nodes else run()
 
     @staticmethod
     def _query_fields(args: Args, _peer: Credentials) -> Any:
@@ -279,6 +306,15 @@ class Service:
     def _query_job_log(self, args: Args, _peer: Credentials) -> Any:
         number = _job_id(args["job"])
         return _Live(lambda: job_log.query(self._core, number, args["nodes"]))
+
+    def _query_metrics(self, _args: Args, _peer: Credentials) -> Any:
+        self._core.survey.note_interest()
+        return measures.collect(self._core)
+
+    def _query_samples(self, args: Args, _peer: Credentials) -> Any:
+        core = self._core
+        what = (args["kind"], args["name"], args["range"])
+        return _Live(lambda: samples.read(core.store, core.rpc, core.clock, *what))
 
     def _note_guest_end(self, args: Args, _peer: Credentials) -> None:
         """Make an event of it; what is done about it is up to the watcher."""

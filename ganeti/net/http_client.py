@@ -83,6 +83,8 @@ class Client:
         self._stopped = False
         self._generation = 0
         self._workers = ThreadPoolExecutor(threads, thread_name_prefix="http-client")
+        #: called after each call: with its seconds, and whether it got no answer
+        self.on_end: Callable[[Call, float, bool], None] = lambda _call, _seconds, _failed: None
         #: Connections established since the start.
         self.connects = 0
 
@@ -106,6 +108,15 @@ class Client:
 
     def perform(self, call: Call) -> Response:
         """As :meth:`post`, for a prepared call."""
+        begin, failed = SYSTEM.monotonic(), True
+        try:
+            response = self._perform(call)
+            failed = False
+        finally:
+            self.on_end(call, SYSTEM.monotonic() - begin, failed)
+        return response
+
+    def _perform(self, call: Call) -> Response:
         head = http_link.build_head(call)
         kept = self._take(_key(call))
         if kept is not None:

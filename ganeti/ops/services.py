@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from ganeti.model.finding import Finding
 from ganeti.model.names import NodeUuid
 from ganeti.rpc.objects import RunEpoch
 
@@ -39,3 +40,6 @@ class Services(Protocol):
 
     def run_epoch(self) -> RunEpoch:
         """The number of a new run right; never issued twice."""
+
+    def note_findings(self, part: str, findings: Sequence[Finding]) -> None:
+        """What a verification of a part (uuid of a group; empty: the configuration) found."""

@@ -16,8 +16,9 @@ import falcon.routing
 
 from ganeti import constants, errors
 from ganeti.base import jsonio
+from ganeti.base.clock import SYSTEM
 from ganeti.luxi.client import Client
-from ganeti.rapi import conditional, failures
+from ganeti.rapi import conditional, failures, scrapes
 from ganeti.rapi import routes as table
 from ganeti.rapi.identity import ANONYMOUS, Identity, list_permissions
 from ganeti.rapi.route import NUMBERS, Call, Route
@@ -31,6 +32,8 @@ Authenticate = Callable[[str | None, str], Identity]
 Guard = Callable[[Call], None]
 
 _BODY = "ganeti.body"
+#: Path of the route in the table, and when the request came in.
+_PATH, _BEGIN = "ganeti.path", "ganeti.begin"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 _NAME = re.compile(r"[\w.-]+")
 _KEY = re.compile(r"[!-~]{1,128}")
@@ -95,6 +98,7 @@ class _Api:
         reader = None if route.reads else conditional.target(route, self._methods)
 
         def respond(req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+            req.env[_PATH] = route.path
             names = dict(zip(route.variables, path.values(), strict=True))
             for name, text in names.items():
                 _refuse_unusable(f"The {name} in the path", text)
@@ -110,6 +114,8 @@ class _Api:
                     resp.status = falcon.HTTP_304
                     return
             resp.data = answer.data
+            if route.content_type.startswith("text/plain"):
+                resp.content_type = route.content_type
             for name, text in answer.headers.items():
                 resp.append_header(name, text)
 
@@ -230,10 +236,18 @@ class _Every:
     """What is the same for every request, also for those that no route takes."""
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+        req.env[_BEGIN] = SYSTEM.monotonic()
         resp.set_header("Server", _SERVER)
         resp.set_header("X-Content-Type-Options", "nosniff")
         if req.method not in _METHODS:
             raise failures.Refused(501, f"{req.method[:20]} is not supported")
+
+    def process_response(
+        self, req: falcon.Request, resp: falcon.Response, _resource: object, _ok: bool
+    ) -> None:
+        method = req.method if req.method in _METHODS else "other"
+        seconds = SYSTEM.monotonic() - req.env.get(_BEGIN, SYSTEM.monotonic())
+        scrapes.REQUESTS.note(method, req.env.get(_PATH, ""), str(resp.status_code), seconds)
 
 
 def _template(shape: str, route: Route) -> str:

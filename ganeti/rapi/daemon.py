@@ -23,7 +23,7 @@ from ganeti.net.expiry import Expiry
 from ganeti.net.http_server.server import App, HttpServer
 from ganeti.net.tcp_daemon import Serving
 from ganeti.net.tls.contexts import Identity, ReloadableContext
-from ganeti.rapi import access_log, failures, web_files
+from ganeti.rapi import access_log, failures, scrapes, web_files
 from ganeti.rapi.app import make_app
 from ganeti.rapi.authenticate import Authenticator
 from ganeti.rapi.clients import Clients
@@ -161,7 +161,8 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     stop.install()
     room, sessions = WaitingRoom(where.luxi_socket), Sessions()
     app = make_app(luxi=Clients(where.luxi_socket), authenticate=authenticator, sessions=sessions)
-    shared = {WAITING_ROOM: room, SESSIONS: sessions, DOOR: authenticator}
+    desk = scrapes.Desk.on_socket(where.luxi_socket)
+    shared = {WAITING_ROOM: room, SESSIONS: sessions, DOOR: authenticator, scrapes.DESK: desk}
     server = HttpServer(
         (options.serving.address, options.serving.port),
         _trust_proxy(access_log.logged(web_files.with_web(_share(app, shared))), tls),
@@ -195,6 +196,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
             )
         room.start()
         stack.callback(room.stop)
+        stack.callback(desk.stop)
         authenticator.on_change = lambda: _ask_again(sessions, room)
         sessions.on_end = room.events.hang_up
         stack.enter_context(_watch_files(authenticator, tls, options, where))

@@ -39,6 +39,8 @@ def permission_of(method: str, path: str) -> str:
     ``path`` is the route's template (``/2/instances/{instance_name}/startup``). The name is the
     family of the resource and either the action that ends the path or what the method does.
     """
+    if path == "/metrics":
+        return "metrics.read"
     parts = [part for part in path.split("/")[2:] if part]
     family = _FAMILIES.get(parts[0]) if parts else None
     words = [part for part in parts[family is not None :] if part[0] not in "{<"]

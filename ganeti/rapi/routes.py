@@ -18,6 +18,7 @@ from ganeti.rapi import (
     reinstall,
     rules,
     schemas,
+    scrapes,
     waits,
     writes,
 )
@@ -52,6 +53,7 @@ ROUTES: tuple[Route, ...] = (
     *rules.ROUTES,
     *queries.ROUTES,
     *reinstall.ROUTES,
+    *scrapes.ROUTES,
     *writes.ROUTES,
 )
 

@@ -26,6 +26,7 @@ from ganeti.net.tls.contexts import Identity, ReloadableContext
 from ganeti.rpc import objects, wire
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.rounds import Rounds
+from ganeti.rpc.tally import CallTally
 from ganeti.rpc.wire import CallSpec
 
 #: HTTP status with which a node refuses the calls of a master that was replaced.
@@ -70,7 +71,10 @@ class NodeRpc:
     """
 
     def __init__(self, context: ReloadableContext) -> None:
+        #: how calls to each node went
+        self.tally = CallTally()
         self._client = Client(context)
+        self._client.on_end = self.tally.note
         self._port = resolve.port(constants.NODED)
         self._limit = float("inf")
         self._rounds = Rounds()

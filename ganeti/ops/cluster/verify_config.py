@@ -36,6 +36,7 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
         report.section("Verifying cluster certificate files")
         certificates.authority(report, name, ctx.paths, ctx.clock.now())
         certificates.renewal(report, ctx.config, ctx.paths)
+        ctx.services.note_findings("", report.findings)
         return report.ok
 
     def _check_upgrade(self, report: Report) -> None:

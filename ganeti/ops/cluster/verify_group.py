@@ -122,6 +122,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         offline = sum(node.offline for node in nodes)
         if offline:
             ctx.log(f"  - NOTICE: {offline} offline node(s) found.")
+        ctx.services.note_findings(self.plan.uuid, report.findings)
         return report.ok
 
     def _ask(self, config: Config, nodes: list[Node]) -> dict[NodeUuid, Answer[dict[str, Any]]]:

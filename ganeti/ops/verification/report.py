@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ganeti.model.finding import Finding
 from ganeti.ops.operation import Context
 
 
@@ -15,6 +16,7 @@ class Report:
         self._error_codes = error_codes
         self._ignored = {str(code) for code in ignored}
         self.ok = True
+        self.findings: list[Finding] = []
 
     def section(self, title: str) -> None:
         self._ctx.log(f"* {title}")
@@ -32,6 +34,7 @@ class Report:
         self._line("WARNING", code, kind, name, text)
 
     def _line(self, level: str, code: str, kind: str, name: str, text: str) -> None:
+        self.findings.append(Finding(level.lower(), code, kind, name, text))
         if self._error_codes:
             self._ctx.log(f"  - {level}:{code}:{kind}:{name}:{text}")
         else:
