@@ -1,15 +1,13 @@
 """Node calls about backups: disks of instances to repositories, and back.
 
-A repository is a directory that is mounted on the nodes, below one of those that ``backup-paths``
-of this node lists. Of a guest that runs in QEMU the disks are read as they were at one moment. The
-disks of an instance that stands still are read as they are.
+A repository is a directory that is mounted on the nodes. Of a guest that runs in QEMU the disks are
+read as they were at one moment. The disks of an instance that stands still are read as they are.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import shutil
 import threading
 from collections.abc import Iterator, Sequence
@@ -25,26 +23,19 @@ from ganeti.backup.pace import Pace
 from ganeti.backup.sums import Sums
 from ganeti.base import files
 from ganeti.hypervisor.interface import Freezing
-from ganeti.model.backup import BackedUpDisk, Manifest, Mode, Proof, check_instance
+from ganeti.model.backup import BackedUpDisk, Manifest, Mode, Proof
 from ganeti.net import nbd
-from ganeti.node.context import NamedLocks, NodeContext
+from ganeti.node.backup_desk import Desk
+from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
 from ganeti.rpc.calls.backups import BackupCalls
 from ganeti.rpc.objects import BackupPlace, BackupRequest, BackupResult, NodeDisk, NodeInstance
-from ganeti.storage import file_paths
 
 log = logging.getLogger(__name__)
 
-#: Backups, restores and verifications that this node does at the same time; others wait.
-PARALLEL = 2
-#: Bytes that stay free where QEMU keeps what a guest overwrites: a guest whose disk is backed up
-#: must never meet a full file system there.
-RESERVE = 256 * 1024 * 1024
 #: File in the directory of a backup: whose guest it is.
 _HYPERVISOR = "hypervisor"
-#: Seconds between two looks whether the master still wants what waits for its turn.
-_LOOK = 1.0
 
 
 @dataclass(frozen=True)
@@ -81,11 +72,8 @@ class Backups(BackupCalls):
         self._context = context
         self._disks = disks
         self._copies = copies
-        self._slots = threading.BoundedSemaphore(PARALLEL)
-        self._locks = NamedLocks(context.clock)
+        self._desk = Desk(context)
         self._results: dict[str, BackupResult] = {}
-        #: names of instances whose copying shall end
-        self._ending: set[str] = set()
         self._end_interrupted()
 
     def _end_interrupted(self) -> None:
@@ -106,7 +94,7 @@ class Backups(BackupCalls):
 
     def backup_run(self, instance: NodeInstance, request: BackupRequest) -> str:
         """Begin to back up an instance; ParameterError for a directory that is not allowed."""
-        found = self._directory(request.place.repository, request.place.instance)
+        found = self._desk.find_directory(request.place.repository, request.place.instance)
         names: list[str] = []
 
         def work(progress: Progress) -> None:
@@ -127,7 +115,7 @@ class Backups(BackupCalls):
 
     def backup_cancel(self, instance: str) -> None:
         """End what copies for an instance."""
-        self._ending.add(instance)
+        self._desk.end(instance)
 
     def _run(
         self,
@@ -137,9 +125,9 @@ class Backups(BackupCalls):
         progress: Progress,
     ) -> BackupResult:
         name = instance.name
-        with self._turn(name, progress), self._work(name) as work, found.lock():
+        with self._desk.take_turn(name, progress), self._desk.make_work(name) as work, found.lock():
             pace = Pace(request.bandwidth, self._context.clock, self._context.stopping.wait)
-            tell = self._make_teller(name, progress, pace, work)
+            tell = self._desk.make_teller(name, progress, pace, work)
             base = None if request.full else found.newest()
             making = _Making(found, request, work, tell, base)
             if base is None and request.last_id is not None and not request.full:
@@ -296,7 +284,7 @@ class Backups(BackupCalls):
 
     def backup_list(self, repository: str, instance: str | None) -> list[Manifest]:
         """Backups in a repository, the oldest of an instance first; GenericError."""
-        path = self._repository(repository)
+        path = self._desk.find_repository(repository)
         names = directory.list_instances(path) if instance is None else [instance]
         return [
             msgspec.structs.replace(manifest, settings="")
@@ -306,11 +294,11 @@ class Backups(BackupCalls):
 
     def backup_find(self, place: BackupPlace) -> Manifest:
         """One backup with its settings; OpPrereqError when there is none."""
-        return self._directory(place.repository, place.instance).find(place.id)
+        return self._desk.find_directory(place.repository, place.instance).find(place.id)
 
     def backup_restore(self, place: BackupPlace, disks: list[tuple[int, NodeDisk]]) -> str:
         """Begin to write a backup to active disks; BlockDeviceError when one is not here."""
-        found = self._directory(place.repository, place.instance)
+        found = self._desk.find_directory(place.repository, place.instance)
         targets = []
         for index, disk in disks:
             device = self._disks.find_existing(disk)
@@ -337,7 +325,7 @@ class Backups(BackupCalls):
 
     def backup_verify(self, place: BackupPlace) -> str:
         """Begin to compare a backup with its checksums."""
-        found = self._directory(place.repository, place.instance)
+        found = self._desk.find_directory(place.repository, place.instance)
         return self._copies.begin(lambda progress: self._verify(found, place, progress))
 
     def _verify(self, found: Directory, place: BackupPlace, progress: Progress) -> None:
@@ -374,11 +362,11 @@ class Backups(BackupCalls):
     ) -> Iterator[tuple[Manifest, Path, copying.Tell]]:
         pace = Pace(0, self._context.clock, self._context.stopping.wait)
         with (
-            self._turn(place.instance, progress),
-            self._work(f"{place.instance}.read") as work,
+            self._desk.take_turn(place.instance, progress),
+            self._desk.make_work(f"{place.instance}.read") as work,
             found.lock(shared=True),
         ):
-            tell = self._make_teller(place.instance, progress, pace, None)
+            tell = self._desk.make_teller(place.instance, progress, pace, None)
             yield found.find(place.id), work, tell
 
     @staticmethod
@@ -394,7 +382,7 @@ class Backups(BackupCalls):
 
     def backup_remove(self, repository: str, instance: str, backups: list[str]) -> str:
         """Begin to remove backups of an instance."""
-        found = self._directory(repository, instance)
+        found = self._desk.find_directory(repository, instance)
 
         def work(progress: Progress) -> None:
             with found.lock():
@@ -405,94 +393,6 @@ class Backups(BackupCalls):
                     progress.add(1)
 
         return self._copies.begin(work)
-
-    # places
-
-    def _repository(self, repository: str) -> Path:
-        """A directory that this node allows to be a repository.
-
-        Raises:
-            ParameterError: it does not.
-        """
-        paths = self._context.paths
-        wanted = Path(paths.local(repository)) if repository else paths.backups
-        if wanted == paths.backups:
-            return wanted
-        allowed = self._read_allowed()
-        if ".." in wanted.parts or not any(files.is_inside(wanted, root) for root in allowed):
-            raise errors.ParameterError(
-                f"{repository} may not be a repository on this node: write it, or a directory above"
-                f" it, into {paths.common(paths.backup_paths)} there"
-            )
-        return wanted
-
-    def _read_allowed(self) -> tuple[Path, ...]:
-        paths = self._context.paths
-        try:
-            text = files.read_text(paths.backup_paths)
-        except FileNotFoundError:
-            return ()
-        except OSError as err:
-            raise files.failure(err) from err
-        found = file_paths.parse_allowed(text, str(paths.backup_paths))
-        return tuple(Path(paths.local(str(each))) for each in found)
-
-    def _directory(self, repository: str, instance: str) -> Directory:
-        return Directory(self._repository(repository), check_instance(instance))
-
-    @contextlib.contextmanager
-    def _turn(self, name: str, progress: Progress) -> Iterator[None]:
-        """One at a time for an instance, and not too many on this node."""
-        with self._locks.hold(name, "backup", 0.0):
-            self._ending.discard(name)
-            while not self._slots.acquire(timeout=_LOOK):
-                self._check(name, progress)
-            try:
-                yield
-            finally:
-                self._slots.release()
-
-    @contextlib.contextmanager
-    def _work(self, name: str) -> Iterator[Path]:
-        """A directory of our own, which is removed afterwards."""
-        path = self._context.paths.backup_work / name
-        try:
-            files.ensure_dir(path.parent, 0o700)
-            files.ensure_dir(path, 0o700)
-        except OSError as err:
-            raise files.failure(err) from err
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
-
-    def _make_teller(
-        self, name: str, progress: Progress, pace: Pace, work: Path | None
-    ) -> copying.Tell:
-        """Notes how far it is; raises when it shall end, or QEMU has no room for it."""
-
-        def note(done: int, read: int) -> None:
-            progress.add(done, zeros=not read)
-            self._check(name, progress)
-            if work is not None:
-                _check_room(work)
-            pace.note(read)
-
-        return note
-
-    def _check(self, name: str, progress: Progress) -> None:
-        if name in self._ending:
-            raise errors.GenericError(f"the backup of {name} was ended as the user asked for")
-        progress.add(0)
-
-
-def _check_room(work: Path) -> None:
-    found = os.statvfs(work)
-    free = found.f_bavail * found.f_frsize
-    if free < RESERVE:
-        raise errors.GenericError(
-            f"the backup was ended: {work} has {free >> 20} MiB left for what the guest overwrites"
-        )
 
 
 def _choose_worst(modes: Sequence[Mode]) -> Mode:

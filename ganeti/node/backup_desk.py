@@ -1,0 +1,132 @@
+"""Where backups of a node may be, and whose turn it is.
+
+Repositories are below directories that ``backup-paths`` of this node lists.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from ganeti import errors
+from ganeti.backup import copying
+from ganeti.backup.directory import Directory
+from ganeti.backup.pace import Pace
+from ganeti.base import files
+from ganeti.model.backup import check_instance
+from ganeti.node.context import NamedLocks, NodeContext
+from ganeti.node.copying import Progress
+from ganeti.storage import file_paths
+
+#: Backups, restores and verifications that this node does at the same time; others wait.
+PARALLEL = 2
+#: Bytes that stay free where QEMU keeps what a guest overwrites: a guest whose disk is backed up
+#: must never meet a full file system there.
+RESERVE = 256 * 1024 * 1024
+#: Seconds between two looks whether the master still wants what waits for its turn.
+_LOOK = 1.0
+
+
+class Desk:
+    """Gives backups their turn, their directories, and the word that they shall end."""
+
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
+        self._slots = threading.BoundedSemaphore(PARALLEL)
+        self._locks = NamedLocks(context.clock)
+        #: names of instances whose copying shall end
+        self._ending: set[str] = set()
+
+    def end(self, instance: str) -> None:
+        """End what copies for an instance."""
+        self._ending.add(instance)
+
+    def find_repository(self, repository: str) -> Path:
+        """A directory that this node allows to be a repository.
+
+        Raises:
+            ParameterError: it does not.
+        """
+        paths = self._context.paths
+        wanted = Path(paths.local(repository)) if repository else paths.backups
+        if wanted == paths.backups:
+            return wanted
+        allowed = self._read_allowed()
+        if ".." in wanted.parts or not any(files.is_inside(wanted, root) for root in allowed):
+            raise errors.ParameterError(
+                f"{repository} may not be a repository on this node: write it, or a directory above"
+                f" it, into {paths.common(paths.backup_paths)} there"
+            )
+        return wanted
+
+    def _read_allowed(self) -> tuple[Path, ...]:
+        paths = self._context.paths
+        try:
+            text = files.read_text(paths.backup_paths)
+        except FileNotFoundError:
+            return ()
+        except OSError as err:
+            raise files.failure(err) from err
+        found = file_paths.parse_allowed(text, str(paths.backup_paths))
+        return tuple(Path(paths.local(str(each))) for each in found)
+
+    def find_directory(self, repository: str, instance: str) -> Directory:
+        return Directory(self.find_repository(repository), check_instance(instance))
+
+    @contextlib.contextmanager
+    def take_turn(self, name: str, progress: Progress) -> Iterator[None]:
+        """One at a time for an instance, and not too many on this node."""
+        with self._locks.hold(name, "backup", 0.0):
+            self._ending.discard(name)
+            while not self._slots.acquire(timeout=_LOOK):
+                self._check(name, progress)
+            try:
+                yield
+            finally:
+                self._slots.release()
+
+    @contextlib.contextmanager
+    def make_work(self, name: str) -> Iterator[Path]:
+        """A directory of our own, which is removed afterwards."""
+        path = self._context.paths.backup_work / name
+        try:
+            files.ensure_dir(path.parent, 0o700)
+            files.ensure_dir(path, 0o700)
+        except OSError as err:
+            raise files.failure(err) from err
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def make_teller(
+        self, name: str, progress: Progress, pace: Pace, work: Path | None
+    ) -> copying.Tell:
+        """Notes how far it is; raises when it shall end, or QEMU has no room for it."""
+
+        def note(done: int, read: int) -> None:
+            progress.add(done, zeros=not read)
+            self._check(name, progress)
+            if work is not None:
+                _check_room(work)
+            pace.note(read)
+
+        return note
+
+    def _check(self, name: str, progress: Progress) -> None:
+        if name in self._ending:
+            raise errors.GenericError(f"the backup of {name} was ended as the user asked for")
+        progress.add(0)
+
+
+def _check_room(work: Path) -> None:
+    found = os.statvfs(work)
+    free = found.f_bavail * found.f_frsize
+    if free < RESERVE:
+        raise errors.GenericError(
+            f"the backup was ended: {work} has {free >> 20} MiB left for what the guest overwrites"
+        )
