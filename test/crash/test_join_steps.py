@@ -36,7 +36,7 @@ from ganeti.base import process, services
 
 pytestmark = pytest.mark.long
 
-SAMPLE = 1
+SAMPLE = 2
 MOST = 100
 FAULTY = Path(__file__).parent / "faulty_program.py"
 MASTER, NODE = "node1.example.com", "node2.example.com"
