@@ -72,9 +72,16 @@ def _parser(service: str, description: str, protocol: str) -> argparse.ArgumentP
     add("-d", "--debug", action="store_true", help="log more")
     add("--syslog", choices=("no", "yes", "only"), default="no", help="log to syslog (too)")
     base_log.add_option(made)
-    add("-p", "--port", type=int, help=text)
+    add("-p", "--port", type=_parse_port, help=text)
     add("-b", "--bind", metavar="ADDRESS", help="own address to listen on (default: all)")
     return made
+
+
+def _parse_port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 65536:
+        raise argparse.ArgumentTypeError("must be from 0 to 65535")
+    return number
 
 
 def _parse_positive(text: str) -> int:

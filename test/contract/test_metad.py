@@ -282,3 +282,12 @@ def test_files_are_readable_by_root_alone(world: World) -> None:
     directory = world.paths.metadata
     assert oct(directory.stat().st_mode & 0o777) == "0o700"
     assert {oct(path.stat().st_mode & 0o777) for path in directory.iterdir()} == {"0o600"}
+
+
+@pytest.mark.parametrize("port", ["99999", "-1", "http"])
+def test_a_port_that_is_none(port: str) -> None:
+    words = [sys.executable, "-m", "ganeti.metad.daemon", "-f", f"--port={port}"]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 2
+    assert "--port" in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -185,3 +186,37 @@ def test_a_communication_card_that_is_none(root: Path) -> None:
     assert "'eth0' is not the name of an interface of a guest" in wrong.stderr
     assert run(root, "$LIB/vif-ganeti-metad online", vif="vif5.1", XENBUS_PATH="b").returncode
     assert (root / "store").read_text() == "b/hotplug-status error\n"
+
+
+OPEN_CARD = """
+import subprocess
+from pathlib import Path
+from ganeti.hypervisor.kvm import network
+from ganeti.hypervisor.kvm.params import KvmParams
+from ganeti.rpc.objects import NodeInstance, NodeNic
+
+nic = NodeNic(
+    uuid="u",
+    mac="52:54:00:00:00:01",
+    ip="169.254.0.5",
+    name="ganeti:communication:web1",
+    nicparams={"mode": "routed", "link": "communication_rt"},
+)
+guest = NodeInstance(uuid="i", name="web1", primary_node="n", hypervisor="kvm", nics=(nic,))
+opened = []
+network.open_cards(guest, KvmParams(), network.Scripts(Path("CONF")), opened)
+subprocess.run(["ip", "-o", "-4", "address", "show", opened[0].card.tap], check=True)
+subprocess.run(["ip", "route"], check=True)
+network.close(opened)
+"""
+
+
+def test_the_node_daemon_attaches_a_communication_card_itself(root: Path) -> None:
+    # Scripts of the administrator are for the others.
+    program(root / "etc/ganeti/kvm-vif-bridge", f"touch {root}/asked; exit 1")
+    script = root / "open_card.py"
+    script.write_text(OPEN_CARD.replace("CONF", str(root / "etc/ganeti")))
+    out = ok(root, f"{sys.executable} {script}")
+    assert "gnt.com.0    inet 169.254.169.254/32" in out
+    assert "169.254.0.5 dev gnt.com.0 proto static" in out
+    assert not (root / "asked").exists()
