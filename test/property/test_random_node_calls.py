@@ -80,6 +80,7 @@ def samples(paths: Paths) -> dict[str, Any]:
         "logical_id": ["node1", "node2", 11000, 0, 0, "secret"],
     }
     right = {"uuid": UUID, "name": "web1.example.com", "epoch": [1, 2], "state": "gone"}
+    place = {"repository": "", "instance": "web1.example.com", "id": "20261124-020000"}
     return {
         "NodeDisk": (disk, disk, volume, mirror),
         "NodeInstance": instance,
@@ -103,6 +104,8 @@ def samples(paths: Paths) -> dict[str, Any]:
             "disk_size": 1,
             "sources": [["node2", "192.0.2.2"]],
         },
+        "BackupPlace": place,
+        "BackupRequest": {"place": place, "settings": "[export]"},
         "ImportExportOptions": {"compress": "gzip", "magic": "m", "connect_timeout": 1},
         "HotplugAction": "hotadd",
         "HotplugTarget": "disk",
