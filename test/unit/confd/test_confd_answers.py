@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import contract
 import pytest
 from confd_cluster import SECRET, config
+from forms import find_difference
 
 from ganeti import constants
 from ganeti.base import jsonio
-from ganeti.confd import answers
+from ganeti.confd import answers, messages
 from ganeti.confd.messages import Kind, Reply, Request
 
 NAME = "node1.example.com"
@@ -124,3 +126,35 @@ def test_requests_of_the_future() -> None:
 def test_a_node_without_configuration() -> None:
     request = Request(protocol=1, type=Kind.PING, rsalt="x")
     assert answers.answer(None, request) == answers.DISABLED
+
+
+def test_requests_and_answers_field_by_field() -> None:
+    """Each has the recorded members, of the recorded kinds."""
+    forms = contract.recorded("monitoring")["confd"]
+    names = {"NODE": NAME, "INSTANCE": "web1.example.com"}
+    for request in forms["requests"]:
+        query = request["query"]
+        query = names.get(query, query) if isinstance(query, str) else query
+        status, answer, serial = ask(request["type"], query)
+        assert (status, type(serial)) == (OK, int), request
+        assert answer not in ([], {}), request
+        plain = jsonio.loads(jsonio.dumps(answer))
+        assert find_difference(plain, request["answer"], f"type {request['type']}") == ""
+    assert {item["type"] for item in forms["requests"]} == set(map(int, Kind))
+    key = b"key"
+    asked = Request(protocol=1, type=Kind.PING, rsalt="x")
+    reply = answers.answer(answers.View(config()), asked)
+    for inner, form in ((asked, forms["request"]), (reply, forms["reply"])):
+        packet = messages.seal(inner, "1700000000", key)
+        assert packet[:4] == b"plj0"
+        outer = jsonio.loads(packet[4:].decode())
+        assert find_difference(outer, forms["envelope"], "envelope") == ""
+        assert find_difference(jsonio.loads(outer["msg"]), form, type(inner).__name__) == ""
+    assert sorted(forms["faults"].values()) == sorted(map(int, messages.Fault))
+    assert (list(forms["roles"].values())) == [
+        answers.MASTER,
+        answers.CANDIDATE,
+        answers.OFFLINE,
+        answers.DRAINED,
+        answers.REGULAR,
+    ]

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import contract
 import loop_lvm
 import pytest
+from forms import find_difference
 
 from ganeti import errors
 from ganeti.htools import mond as htools_mond
@@ -381,3 +383,42 @@ def test_without_confd_everything_is_active(node: Node) -> None:
     node.facts.refresh()
     assert node.facts.is_active("drbd")
     assert node.facts.minors == {}
+
+
+def test_reports_field_by_field(
+    app: MonitorApp, node: Node, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each collector has the recorded category and kind, and its data the recorded members."""
+    forms = contract.recorded("monitoring")["mond"]
+    row = dict.fromkeys(disks._TEXTS, "x") | dict.fromkeys(disks._NUMBERS, "3") | {"lv_tags": ""}
+    mirrors = next(text for text in recorded("8.4.11.json") if "SyncTarget" in text)
+    listed = (
+        "Name                                        ID   Mem VCPUs\tState\tTime(s)\n"
+        "Domain-0      0  2048     4     r-----     5.0\n"
+    )
+    monkeypatch.setattr(processor.xl, "run", lambda words: listed if words == ["list"] else "")
+    node.facts.instances = (
+        {"name": "web2", "uuid": "u2", "admin_state": "up", "hypervisor": "xen-hvm", "mtime": 8.5},
+    )
+    domains = processor.XenCpuAverageLoad(node)
+    domains.sample()
+    clock.time += 5
+    domains.sample()
+    made = registry.create(node)
+    found = {
+        "cpu-avg-load": get(app, "/1/report/default/cpu-avg-load")[1]["data"],
+        "xen-cpu-avg-load": domains.data(),
+        "diskstats": made["diskstats"].data(),
+        "drbd": disks.parse_drbd(mirrors, {}),
+        "lv": disks.parse_volumes(json.dumps({"report": [{"seg": [row]}]})),
+        "inst-status-xen": made["inst-status-xen"].data(),
+    }
+    assert set(found) == set(forms["collectors"]) == set(made)
+    for name, form in forms["collectors"].items():
+        collector = made[name]
+        assert (collector.category, int(collector.kind)) == (form["category"], form["kind"]), name
+        monkeypatch.setattr(collector, "data", lambda name=name: found[name])
+        report = json.loads(json.dumps(collector.report()))
+        assert find_difference(report, forms["report"], name) == ""
+        assert find_difference(report["data"], form["data"], name, status=forms["status"]) == ""
+        assert report["data"], name
