@@ -11,7 +11,12 @@ from ganeti.rapi.route import Arg, ArgKind, Call, Route
 
 #: Changes of an answer that asks for no number, and the most.
 USUAL, MOST = 100, 10_000
-_NUMBERS: dict[str, type[float] | type[int]] = {"since": float, "until": float, "job": int, "limit": int}
+_NUMBERS: dict[str, type[float] | type[int]] = {
+    "since": float,
+    "until": float,
+    "job": int,
+    "limit": int,
+}
 
 
 def _history(call: Call) -> dict[str, Any]:

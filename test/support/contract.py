@@ -20,25 +20,20 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: Table -> what is missing. An entry leaves when it is built; none comes in.
 NOT_YET: dict[str, frozenset[str]] = {
-    "node calls": frozenset({
-        "blockdev_image", "os_export",
-    }),
-    "daemons": frozenset({"ganeti-kvmd"}),
-    "parameters with an effect": frozenset({
-        "cluster disk_state",
-        "cluster hv_state", "cluster install_image",
-        "cluster zeroing_image",
-    }),
+    "node calls": frozenset({"blockdev_image"}),
+    "parameters with an effect": frozenset({"cluster install_image", "cluster zeroing_image"}),
 }  # fmt: skip
 #: Table -> what will not be built, because nothing here needs it. doc/compat.md says why.
 NEVER: dict[str, frozenset[str]] = {
     "node calls": frozenset({
         "blockdev_convert", "get_file_info", "get_watcher_pause", "jobqueue_purge",
         "jobqueue_rename", "jobqueue_set_drain_flag", "jobqueue_update", "node_ensure_daemon",
-        "node_start_master_daemons", "node_verify_light", "upload_file",
+        "node_start_master_daemons", "node_verify_light", "os_export", "upload_file",
     }),
-    "daemons": frozenset({"ganeti-luxid", "ganeti-wconfd"}),
-    "parameters with an effect": frozenset({"cluster max_tracked_jobs"}),
+    "daemons": frozenset({"ganeti-kvmd", "ganeti-luxid", "ganeti-wconfd"}),
+    "parameters with an effect": frozenset({
+        "cluster disk_state", "cluster hv_state", "cluster max_tracked_jobs",
+    }),
     "helper programs": frozenset({
         "tools/cfgshell", "tools/cfgupgrade12", "tools/cluster-merge", "tools/ganeti-listrunner",
         "tools/ovfconverter", "tools/vcluster-setup", "import-export", "node-daemon-setup",
