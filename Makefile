@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := --side-by-side 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-contract check-pythons check-renewal
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -93,6 +93,9 @@ check-images: $(VENV)/dev.stamp ## an image of Debian packages, an instance of i
 
 check-backup: $(VENV)/dev.stamp ## 200 random schedules of writes, crashes, migrations and backups (half an hour); BACKUP_SCHEDULES=...
 	@BACKUP_SCHEDULES=$(or $(BACKUP_SCHEDULES),200) $(BIN)/python -m pytest -s --timeout 600 test/backup
+
+check-monitoring: ## test that each alert rule fires and clears (needs promtool, from Debian's package prometheus)
+	@promtool check rules doc/monitoring/alerts.yml && cd test/monitoring && promtool test rules alerts_test.yml
 
 check-htools: $(VENV)/dev.stamp ## compare hbal, hspace, hcheck and hroller with Debian's (package ganeti-htools)
 	@$(BIN)/python test/perf/compare_htools.py $(CASES)

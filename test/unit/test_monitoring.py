@@ -1,0 +1,29 @@
+"""Rules and dashboards in ``doc/monitoring`` ask for metrics that exist, and name pages that do."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from ganeti.model.metrics import METRICS
+
+DOC = Path(__file__).parent.parent.parent / "doc"
+SHOWN = {metric.shown for metric in METRICS.values()}
+
+
+def test_alerts_ask_for_known_metrics_and_name_pages() -> None:
+    text = (DOC / "monitoring" / "alerts.yml").read_text()
+    assert set(re.findall(r"\bganeti_\w+", text)) <= SHOWN
+    pages = re.findall(r"runbook: doc/(\S+)", text)
+    assert len(pages) == text.count("- alert:") >= 15
+    assert [page for page in pages if not (DOC / page).exists()] == []
+
+
+def test_the_dashboard_asks_for_known_metrics() -> None:
+    board = json.loads((DOC / "monitoring" / "cluster.json").read_text())
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            found = set(re.findall(r"\bganeti_\w+", target["expr"]))
+            assert found, panel["title"]
+            assert found <= SHOWN
