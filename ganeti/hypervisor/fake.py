@@ -23,6 +23,7 @@ from ganeti.hypervisor.fake_guests import Guests, create
 from ganeti.hypervisor.fake_script import ANY, Method, Script
 from ganeti.hypervisor.interface import (
     AttachedDisk,
+    ConsoleLine,
     HvParams,
     Hypervisor,
     NodeInfo,
@@ -191,6 +192,11 @@ class FakeHypervisor(Hypervisor):
             kind="msg",
             message=f"instance {instance.name} is run by the fake hypervisor: it has no console",
         )
+
+    def console_lines(self, instance: NodeInstance, params: HvParams) -> dict[str, ConsoleLine]:
+        """A line that repeats what is typed, so that consoles can be tried without a guest."""
+        self.script.rule("console_lines", instance.name)
+        return {"serial": ConsoleLine(argv=("cat",))}
 
     # memory and devices
 

@@ -52,6 +52,7 @@ Method = Literal[
     "verify",
     "check_params",
     "console",
+    "console_lines",
     "balloon",
     "hold",
     "release",

@@ -50,6 +50,19 @@ class Traits:
 
 
 @dataclass(frozen=True)
+class ConsoleLine:
+    """Where one console of a guest is found on its node: a socket, an address or a program."""
+
+    socket: Path | None = None
+    #: address and port of a TCP server of the hypervisor
+    tcp: tuple[str, int] | None = None
+    #: program that shows the console on its terminal
+    argv: tuple[str, ...] = ()
+    #: file to which the hypervisor writes what the guest prints
+    log: Path | None = None
+
+
+@dataclass(frozen=True)
 class AttachedDisk:
     """An assembled disk with what a guest gets of it."""
 
@@ -151,6 +164,10 @@ class Hypervisor(ABC):
     @abstractmethod
     def console(self, instance: NodeInstance, node_name: str, params: HvParams) -> Console:
         """How to reach the console of a guest."""
+
+    def console_lines(self, instance: NodeInstance, params: HvParams) -> dict[str, ConsoleLine]:
+        """Consoles that can be shown in a browser: ``serial`` and ``vnc``; none by default."""
+        return {}
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:

@@ -162,6 +162,9 @@ METHODS: Mapping[str, Method] = {
             ("status", "str"),
             result="null",
         ),
+        _read("QueryConsoles", ("instance", "str"), result="{instance, uuid, node, kinds: [str]}"),
+        _change("OpenConsole", ("instance", "str"), ("kind", "str"), result="null, then bytes"),
+        _change("NoteConsole", ("instance", "str"), ("data", "object"), result="null"),
         _change("SetWatcherPause", ("until", "number|null"), result="number|null"),
     )
 }

@@ -110,6 +110,10 @@ class Client(Connection):
         """Name, versions and settings of the cluster."""
         return dict(self.call("QueryClusterInfo"))
 
+    def query_consoles(self, instance: str) -> dict[str, Any]:
+        """Consoles of an instance that runs; its node is asked."""
+        return dict(self.call("QueryConsoles", instance))
+
     def query_tags(self, kind: str, name: str = "") -> list[str]:
         """Tags of an object; the name is not looked at for the cluster."""
         return [str(tag) for tag in self.call("QueryTags", kind, name)]

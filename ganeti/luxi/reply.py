@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from collections.abc import Callable
 from functools import lru_cache
@@ -27,9 +28,14 @@ class Reply:
     What comes after the request timed out or its client left is dropped.
     """
 
-    def __init__(self, send: Callable[[Reply, bytes, bool], None]) -> None:
+    def __init__(
+        self,
+        send: Callable[[Reply, bytes, bool], None],
+        detach: Callable[[Reply, Callable[[socket.socket, bytes], None]], None] | None = None,
+    ) -> None:
         """``send`` is given the encoded answer, and whether the connection ends with it."""
         self._send = send
+        self._detach = detach or _refuse_detach
         self._open = True
         self._lock = threading.Lock()
         #: called once when nobody waits for the answer any more
@@ -55,6 +61,18 @@ class Reply:
             _LOG.exception("answer cannot be written as JSON")
             data = calls.encode_error(errors.ProgrammerError(f"answer is not JSON: {err}"))
         self._send(self, data, False)
+
+    def detach(self, keeper: Callable[[socket.socket, bytes], None]) -> bool:
+        """Answer with null, and let the connection carry other bytes from then on.
+
+        ``keeper`` gets the socket and what is to be sent first, in the thread of the server. False
+        when nobody waits for the answer any more: then it is not called.
+        """
+        if not self._take():
+            return False
+        self.on_abandoned = None
+        self._detach(self, keeper)
+        return True
 
     def fail(self, err: BaseException) -> None:
         if not self._take():
@@ -89,6 +107,11 @@ class Reply:
         """The client is gone; tell whoever works for it."""
         if self._take() and self.on_abandoned is not None:
             self.on_abandoned()
+
+
+def _refuse_detach(reply: Reply, _keeper: object) -> None:
+    reply._open = True
+    reply.fail(errors.GenericError("this connection cannot carry other bytes"))
 
 
 class Handler(Protocol):

@@ -281,7 +281,9 @@ class LuxiServer:
         if connection.busy is not None or connection.closing or not connection.queue:
             return
         message = connection.queue.popleft()
-        reply = connection.busy = Reply(partial(self._send, connection))
+        reply = connection.busy = Reply(
+            partial(self._send, connection), partial(self._detach, connection)
+        )
         self._note_deadline(reply)
         self._pool.submit(self._work, connection, message, reply)
 
@@ -384,6 +386,23 @@ class LuxiServer:
             self._note_sent(connection, reply, rest)
         else:
             self._post(lambda: self._note_sent(connection, reply, rest))
+
+    def _detach(
+        self, connection: _Connection, _reply: Reply, keeper: Callable[[socket.socket, bytes], None]
+    ) -> None:
+        """Give a connection to somebody else, who sends the answer and what follows."""
+        answer = unix_socket.frame(calls.encode_result(None))
+
+        def hand_over() -> None:
+            if connection.closed or connection.ended or connection.out or connection.queue:
+                self._close(connection)  # a client of this method sends nothing more by itself
+                return
+            connection.closed = True
+            self._connections.discard(connection)
+            self._selector.unregister(connection.sock)
+            keeper(connection.sock, answer)
+
+        self._post(hand_over)
 
     def _note_sent(self, connection: _Connection, reply: Reply | None, rest: bool) -> None:
         """In the I/O thread: an answer is on its way, go on with the connection."""

@@ -172,6 +172,11 @@ class Events:
         with self._mutex:
             self._add("instance", "ended", _words(instance), {"node": node, "status": status})
 
+    def console_used(self, instance: Instance, data: Mapping[str, str]) -> None:
+        """Somebody opened or closed a console of an instance."""
+        with self._mutex:
+            self._add("instance", "console", _words(instance), dict(data))
+
     def _compare(self, kind: str, old: Mapping[str, object], new: Mapping[str, object]) -> None:
         for uuid, obj in new.items():
             former = old.get(uuid)

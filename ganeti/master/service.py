@@ -16,11 +16,12 @@ from typing import Any
 import msgspec
 
 from ganeti import constants, errors
-from ganeti.base import files, typed
+from ganeti.base import files, jsonio, typed
 from ganeti.config import limits
 from ganeti.luxi.calls import METHODS
 from ganeti.luxi.reply import Reply
 from ganeti.master import (
+    consoles,
     events,
     facts,
     history,
@@ -91,7 +92,9 @@ class Service:
         self._opened = threading.Event()
         self._kept: list[Callable[[], object]] = []
         self._mutex = threading.Lock()
+        self._consoles = consoles.Consoles(core)
         self._waits: dict[str, Callable[[Args, Reply], None]] = {
+            "OpenConsole": self._open_console,
             "WaitForJobChange": self._wait,
             "WaitForEvents": self._wait_for_events,
         }
@@ -131,6 +134,8 @@ class Service:
             "SetDrainFlag": self._set_drain,
             "SetWatcherPause": self._set_watcher_pause,
             "NoteGuestEnd": self._note_guest_end,
+            "QueryConsoles": lambda a, _p: _Live(lambda: self._consoles.find(a["instance"])),
+            "NoteConsole": self._note_console,
             "ReplaceFilter": self._replace_filter,
             "DeleteFilter": self._delete_filter,
         }
@@ -176,6 +181,7 @@ class Service:
     def stop(self) -> None:
         """Begin no more queries of nodes; those in work are not waited for."""
         self._live.shutdown(wait=False, cancel_futures=True)
+        self._consoles.stop()
 
     def answer_quickly(self, method: str, args: Args) -> Callable[[], Any] | None:
         """What answers a request that takes less than to wake a thread for it; never raises."""
@@ -320,6 +326,20 @@ class Service:
         """Make an event of it; what is done about it is up to the watcher."""
         instance = self._core.store.current.instance(args["instance"])
         self._events.guest_ended(instance, args["node"], args["status"])
+        self._waiting.note_change(events.KEY)
+
+    def _open_console(self, args: Args, reply: Reply) -> None:
+        """Connect the client with a console; the threads that wait for nodes do it."""
+        self._live.submit(
+            reply.run, lambda: self._consoles.open(args["instance"], args["kind"], reply)
+        )
+
+    def _note_console(self, args: Args, _peer: Credentials) -> None:
+        """Somebody has opened or closed a console: an event, and a line in the log."""
+        instance = self._core.store.current.instance(args["instance"])
+        known = {name: str(value)[:200] for name, value in args["data"].items()}
+        _LOG.info("console of instance %s: %s", instance.name, jsonio.dumps(known))
+        self._events.console_used(instance, known)
         self._waiting.note_change(events.KEY)
 
     def _replace_filter(self, args: Args, peer: Credentials) -> str:

@@ -154,6 +154,31 @@ class Client:
         finally:
             self._drop(link)
 
+    def detach(self, call: Call) -> tuple[Response, TLSSocket]:
+        """Perform a call on a connection of its own and keep that: what follows is up to you.
+
+        The server must say nothing after its answer before it is asked.
+
+        Raises:
+            RpcError: (a :class:`CallError`) there is no answer.
+        """
+        link = self._connect(call)
+        try:
+            link.limit(call.timeout)
+            link.send(http_link.build_head(call), call.body)
+            response, _reusable = link.receive(self._max_response)
+            if not isinstance(link.sock, TLSSocket):
+                raise errors.ProgrammerError("only connections with TLS can be detached")
+            link.sock.deadline = None
+        except BaseException as err:  # an interrupt too: the connection is closed, then it goes on
+            self._drop(link)
+            if isinstance(err, OSError | http.client.HTTPException):
+                raise self._call_error(call, err) from err
+            raise
+        with self._lock:
+            self._busy.discard(link)
+        return response, link.sock
+
     def fan_out(
         self, calls: Sequence[Call], max_parallel: int = 64
     ) -> list[Response | errors.GanetiError]:

@@ -36,6 +36,19 @@ class Detached:
         except BlockingIOError:
             return 0
 
+    def try_send(self, data: bytes | bytearray) -> int:
+        """As :meth:`send`; with :meth:`try_recv` this is an end of a relay."""
+        return self.send(data)
+
+    def try_recv(self, size: int) -> bytes | None:
+        """What the client sent: bytes, ``b""`` at the end, None for nothing yet; OSError."""
+        if isinstance(self._sock, TLSSocket):
+            return self._sock.try_recv(size)
+        try:
+            return bytes(self._sock.recv(size))
+        except BlockingIOError:
+            return None
+
     def is_alive(self) -> bool:
         """False once the client has hung up; what it sends meanwhile is thrown away."""
         try:

@@ -214,6 +214,11 @@ class FramedClient:
             self.close()
             raise
 
+    def detach(self) -> socket.socket:
+        """The socket, which is the caller's business from now on; errors as in :meth:`call`."""
+        sock, self._sock = self._require_socket(), None
+        return sock
+
     def is_idle(self) -> bool:
         """Whether a request can be sent: open, and the other side has not hung up meanwhile."""
         if self._sock is None:
@@ -261,6 +266,11 @@ def _connect(path: Path, timeout: float, *, again: bool) -> socket.socket:
     if sock is None:
         raise _connect_error(path, timeout, last[0]) from last[0]
     return sock
+
+
+def dial(path: Path, timeout: float) -> socket.socket:
+    """A connected stream socket; blocks up to ``timeout`` seconds. OSError."""
+    return _connect_once(path, timeout)
 
 
 def _connect_once(path: Path, timeout: float) -> socket.socket:

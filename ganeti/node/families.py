@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ganeti.node.backups import Backups
+from ganeti.node.consoles import Consoles
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies
 from ganeti.node.crypto import Crypto
@@ -67,7 +68,8 @@ class Families:
         self.sampler = Sampler(context)
         #: to be started when this node daemon serves calls
         self.holds = Holds(context)
-        instances = Instances(context, disks, rights, self.ends)
+        consoles = Consoles()
+        instances = Instances(context, disks, rights, self.ends, consoles)
         guest_os = GuestOs(context, disks)
         ssh = Ssh(context)
         exports = Exports(context)
@@ -108,6 +110,7 @@ class Families:
         )
         self._stops = (
             self.sampler.stop,
+            consoles.stop,
             self.standby.stop,
             self.ends.stop,
             self.report.stop,

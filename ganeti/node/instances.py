@@ -15,14 +15,22 @@ import msgspec
 from ganeti import errors
 from ganeti.base import files, jsonio
 from ganeti.guest_os import metadata
-from ganeti.hypervisor.interface import AttachedDisk, Ballooning, Hotpluggable, Hypervisor
+from ganeti.hypervisor.interface import (
+    AttachedDisk,
+    Ballooning,
+    ConsoleLine,
+    Hotpluggable,
+    Hypervisor,
+)
 from ganeti.model.names import RebootType, RunState
+from ganeti.node.consoles import Consoles
 from ganeti.node.context import NodeContext, check_name
 from ganeti.node.disks import Disks
 from ganeti.node.end_watch import EndWatch
 from ganeti.node.run_rights import RunRights
 from ganeti.rpc.calls.instances import InstanceCalls
 from ganeti.rpc.objects import Console, InstanceInfo, Json, NodeInstance
+from ganeti.rpc.server import TAKE_OVER
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +39,18 @@ class Instances(InstanceCalls):
     """Drives the hypervisors."""
 
     def __init__(
-        self, context: NodeContext, disks: Disks, rights: RunRights, ends: EndWatch
+        self,
+        context: NodeContext,
+        disks: Disks,
+        rights: RunRights,
+        ends: EndWatch,
+        consoles: Consoles,
     ) -> None:
         self._context = context
         self._disks = disks
         self._rights = rights
         self._ends = ends
+        self._consoles = consoles
 
     # what runs
 
@@ -249,6 +263,29 @@ class Instances(InstanceCalls):
             )
             for name, (instance, node) in params.items()
         }
+
+    def instance_consoles(self, instance: NodeInstance) -> list[str]:
+        """Kinds of consoles of a guest that runs here; HypervisorError for another."""
+        return sorted(self._find_lines(instance))
+
+    def instance_console_open(self, instance: NodeInstance, kind: str) -> None:
+        """Connect the caller with a console; HypervisorError when there is none."""
+        line = self._find_lines(instance).get(kind)
+        if line is None:
+            raise errors.HypervisorError(
+                f"instance {instance.name} has no {kind} console; set"
+                f" {'serial_console' if kind == 'serial' else 'vnc_bind_address'} and restart it"
+            )
+        self._consoles.open(instance.name, line, TAKE_OVER.get())
+
+    def _find_lines(self, instance: NodeInstance) -> dict[str, ConsoleLine]:
+        hypervisor = self._context.hypervisor(instance.hypervisor)
+        if hypervisor.info(check_name(instance.name)) is None:
+            raise errors.HypervisorError(
+                f"instance {instance.name} does not run on this node;"
+                " start it with gnt-instance startup"
+            )
+        return hypervisor.console_lines(instance, instance.hvparams)
 
     def hypervisor_validate_params(self, hypervisor: str, params: Json) -> None:
         """Check complete hypervisor parameters on this node; HypervisorError."""

@@ -143,9 +143,10 @@ class _Api:
     def _identify(self, route: Route, req: falcon.Request) -> tuple[Identity, Session | None]:
         """Who asks, and by which session if neither a password nor a token is given."""
         header = req.get_header("Authorization")
-        if header is None and route.before_login:
-            return ANONYMOUS, None
         secrets = req.get_cookie_values(COOKIE)
+        if header is None and route.before_login:
+            known = self._sessions.find(secrets[0]) if secrets else None
+            return (ANONYMOUS, None) if known is None else (known[1], known[0])
         if header is not None or not secrets:
             return self._authenticate(header, str(req.env.get("REMOTE_ADDR", ""))), None
         found = self._sessions.find(secrets[0]) if len(secrets) == 1 else None

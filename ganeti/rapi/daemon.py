@@ -27,8 +27,11 @@ from ganeti.rapi import access_log, failures, scrapes, web_files
 from ganeti.rapi.app import make_app
 from ganeti.rapi.authenticate import Authenticator
 from ganeti.rapi.clients import Clients
+from ganeti.rapi.console_routes import CONSOLES, TICKETS
+from ganeti.rapi.consoles import Consoles
 from ganeti.rapi.login import DOOR, SESSIONS
 from ganeti.rapi.sessions import Sessions
+from ganeti.rapi.tickets import Tickets
 from ganeti.rapi.waits import WAITING_ROOM, WaitingRoom
 
 log = logging.getLogger(__name__)
@@ -160,9 +163,17 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     stop = daemon.StopSignal(lambda: _reload(authenticator, tls))
     stop.install()
     room, sessions = WaitingRoom(where.luxi_socket), Sessions()
+    hub = Consoles(where.luxi_socket)
     app = make_app(luxi=Clients(where.luxi_socket), authenticate=authenticator, sessions=sessions)
     desk = scrapes.Desk.on_socket(where.luxi_socket)
-    shared = {WAITING_ROOM: room, SESSIONS: sessions, DOOR: authenticator, scrapes.DESK: desk}
+    shared = {
+        WAITING_ROOM: room,
+        SESSIONS: sessions,
+        DOOR: authenticator,
+        CONSOLES: hub,
+        TICKETS: Tickets(),
+        scrapes.DESK: desk,
+    }
     server = HttpServer(
         (options.serving.address, options.serving.port),
         _trust_proxy(access_log.logged(web_files.with_web(_share(app, shared))), tls),
@@ -197,8 +208,10 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         room.start()
         stack.callback(room.stop)
         stack.callback(desk.stop)
-        authenticator.on_change = lambda: _ask_again(sessions, room)
-        sessions.on_end = room.events.hang_up
+        hub.start()
+        stack.callback(hub.stop)
+        authenticator.on_change = lambda: _ask_again(sessions, room, hub)
+        sessions.on_end = lambda: _hang_up(room, hub)
         stack.enter_context(_watch_files(authenticator, tls, options, where))
         log.info("Remote API of %s serves %s:%d", paths.hostname(), options.serving.address, port)
         daemon.tune_collector()
@@ -208,10 +221,17 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         log.info("Remote API stops")
 
 
-def _ask_again(sessions: Sessions, room: WaitingRoom) -> None:
+def _ask_again(sessions: Sessions, room: WaitingRoom, hub: Consoles) -> None:
     """Users or tokens may be others: end what they back no more, let readers of events return."""
     sessions.check_all()
     room.events.hang_up()
+    hub.renew()
+
+
+def _hang_up(room: WaitingRoom, hub: Consoles) -> None:
+    """Sessions have ended: whoever has something open is asked again."""
+    room.events.hang_up()
+    hub.check()
 
 
 def _share(app: App, shared: Mapping[str, object]) -> App:

@@ -17,8 +17,9 @@ from ganeti.base import jsonio
 from ganeti.base.clock import SYSTEM
 from ganeti.base.ring import Ring
 from ganeti.net.http_detached import Detached
+from ganeti.net.loop import Loop
 from ganeti.rapi import failures, parking
-from ganeti.rapi.parking import Loop, LuxiCall, WaitingClient
+from ganeti.rapi.parking import LuxiCall, WaitingClient
 
 log = logging.getLogger(__name__)
 

@@ -29,6 +29,8 @@ _FAMILIES = {
 }
 _VERBS = {"GET": "read", "POST": "add", "DELETE": "remove", "PUT": "replace"}
 _EXCEPTIONS = {("DELETE", "job"): "job.cancel", ("PUT", "query"): "query.read"}
+#: Actions with the permission of another one.
+_ALIASES = {"console-ticket": "console"}
 #: GET of these last parts is more than reading the object.
 _GET_ACTIONS = frozenset({"console", "wait", "why", "storage", "history"})
 
@@ -46,7 +48,8 @@ def permission_of(method: str, path: str) -> str:
     words = [part for part in parts[family is not None :] if part[0] not in "{<"]
     family = family or "cluster"
     if words and (method != "GET" or words[-1] in _GET_ACTIONS):
-        return f"{family}.{'-'.join(words)}"
+        action = "-".join(words)
+        return f"{family}.{_ALIASES.get(action, action)}"
     return _EXCEPTIONS.get((method, family)) or f"{family}.{_VERBS.get(method, method.lower())}"
 
 

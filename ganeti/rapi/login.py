@@ -58,6 +58,8 @@ def _open(call: Call) -> Ready:
     else:
         password = body["password"].encode("utf-8", "replace")
         backing = door.log_in(body["user"], password, address)
+    if call.session is not None:  # of the same browser
+        sessions.end(call.session.id, call.identity)
     session, secret = sessions.open(backing, address, call.environ.get("HTTP_USER_AGENT", ""))
     identity = backing()
     if identity is None:  # changed in this very moment

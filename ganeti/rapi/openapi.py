@@ -36,6 +36,7 @@ _PLACES = {
     "disk": "Index of the disk",
     "job_id": "Job id",
     "id": "Id of a session",
+    "ticket": "Ticket of a console",
     "resource": "Kind of thing",
 }
 _KINDS: Mapping[ArgKind, Document] = {

@@ -8,6 +8,7 @@ from functools import cache
 from ganeti.base import jsonio
 from ganeti.rapi import (
     cluster,
+    console_routes,
     history,
     jobs,
     login,
@@ -47,6 +48,7 @@ ROUTES: tuple[Route, ...] = (
     *login.ROUTES,
     *reads.ROUTES,
     *parts.ROUTES,
+    *console_routes.ROUTES,
     *jobs.ROUTES,
     *history.ROUTES,
     *waits.ROUTES,

@@ -138,6 +138,11 @@ class LimitedClient(Client):
     def _QueryInstances(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
         return self._limit_names(bound, self._drop_uuids(self._instances()))
 
+    def _QueryConsoles(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        if bound["instance"] not in self._instances():
+            raise self._refusal(f"anything with instance '{bound['instance']}'")
+        return bound
+
     def _QueryNodes(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
         return self._limit_names(bound, self._drop_uuids(self._nodes()))
 

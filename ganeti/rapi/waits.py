@@ -13,11 +13,12 @@ from ganeti.base import jsonio
 from ganeti.base.clock import SYSTEM
 from ganeti.model.names import JOBS_FINALIZED
 from ganeti.net.http_detached import Detached
+from ganeti.net.loop import Loop
 from ganeti.rapi import failures, parking, schemas
 from ganeti.rapi.access_log import LATER
 from ganeti.rapi.event_stream import EventStream, Wish
 from ganeti.rapi.login import SESSIONS
-from ganeti.rapi.parking import Loop, LuxiCall, WaitingClient
+from ganeti.rapi.parking import LuxiCall, WaitingClient
 from ganeti.rapi.route import Arg, ArgKind, Call, Route
 
 #: Where the server and the daemon put what these handlers need into a request's environment.
@@ -45,7 +46,7 @@ class WaitingRoom:
 
     def __init__(self, path: Path) -> None:
         """``path`` is the LUXI socket."""
-        self._loop = Loop()
+        self._loop = Loop("parking")
         self._path = path
         self.events = EventStream(self._loop, path)
         self._waits: set[_JobWait] = set()

@@ -23,6 +23,7 @@ from ganeti.net import resolve
 from ganeti.net.http_client import Client
 from ganeti.net.http_link import CONNECT_TIMEOUT, Call, Response
 from ganeti.net.tls.contexts import Identity, ReloadableContext
+from ganeti.net.tls.stream import TLSSocket
 from ganeti.rpc import objects, wire
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.rounds import Rounds
@@ -123,6 +124,27 @@ class NodeRpc:
         """Call one node and wait for its answer; blocks up to the call's time-out."""
         return self.call_many([node], method, *args, **kwargs)[node.uuid].get()
 
+    def open_stream(
+        self, node: Node, method: Method[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[T, TLSSocket]:
+        """Call one node; the connection stays open for bytes that follow the answer.
+
+        Blocks up to the call's time-out. The caller closes the connection.
+        """
+        spec = _spec(method)
+        if node.offline:
+            raise errors.RpcError(f"node {node.name} is marked offline")
+        request = self._request(spec, node, _body(spec, args, kwargs, node))
+        try:
+            response, connection = self._client.detach(request)
+        except errors.GanetiError as err:
+            raise _name_error(node, spec, err) from err
+        try:
+            return _answer(spec, node, response).get(), connection
+        except BaseException:
+            connection.close()
+            raise
+
     def call_many(
         self, nodes: Iterable[Node], method: Method[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> dict[NodeUuid, Answer[T]]:
@@ -184,23 +206,7 @@ class NodeRpc:
         self, spec: CallSpec, todo: Mapping[NodeUuid, tuple[Node, bytes]]
     ) -> dict[NodeUuid, Answer[Any]]:
         asked = {uuid: item for uuid, item in todo.items() if not item[0].offline}
-        term = f"{self.epoch} {self.master}".strip()
-        headers: tuple[tuple[str, str], ...] = (("X-Ganeti-Epoch", term),) if self.epoch else ()
-        if job := JOB.get():
-            headers = (*headers, (wire.JOB_HEADER, job))
-        requests = [
-            Call(
-                host=node.primary_ip,
-                port=self._port,
-                path=f"/{spec.name}",
-                body=body,
-                timeout=patience.scale(min(spec.timeout, self._limit)),
-                connect_timeout=patience.scale(CONNECT_TIMEOUT),
-                expected_cn=node.name,
-                headers=headers,
-            )
-            for node, body in asked.values()
-        ]
+        requests = [self._request(spec, node, body) for node, body in asked.values()]
         if len(requests) == 1:
             replies: list[Response | errors.GanetiError] = [self._perform(requests[0])]
         else:
@@ -217,6 +223,22 @@ class NodeRpc:
                 error = errors.RpcError(f"node {node.name} is marked offline")
                 result[uuid] = Answer(node, error=error, offline=True)
         return result
+
+    def _request(self, spec: CallSpec, node: Node, body: bytes) -> Call:
+        term = f"{self.epoch} {self.master}".strip()
+        headers: tuple[tuple[str, str], ...] = (("X-Ganeti-Epoch", term),) if self.epoch else ()
+        if job := JOB.get():
+            headers = (*headers, (wire.JOB_HEADER, job))
+        return Call(
+            host=node.primary_ip,
+            port=self._port,
+            path=f"/{spec.name}",
+            body=body,
+            timeout=patience.scale(min(spec.timeout, self._limit)),
+            connect_timeout=patience.scale(CONNECT_TIMEOUT),
+            expected_cn=node.name,
+            headers=headers,
+        )
 
     def _perform(self, request: Call) -> Response | errors.GanetiError:
         try:

@@ -21,6 +21,7 @@ from ganeti import errors
 from ganeti.base import files, jsonio
 from ganeti.base import log as base_log
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.net.http_detached import Keeper
 from ganeti.rpc.objects import NodeInstance
 from ganeti.rpc.wire import JOB_HEADER, CallSpec, decode_args, encode, specs
 
@@ -32,6 +33,12 @@ Authorise = Callable[[Environ], str | None]
 
 #: Name of the node whose call the current thread serves, by its certificate.
 CALLER: contextvars.ContextVar[str] = contextvars.ContextVar("caller", default="")
+
+#: Hands the connection of the current call over, if its server can; see
+#: :mod:`ganeti.net.http_detached`. The answer of the call is then up to the one who takes it.
+TAKE_OVER: contextvars.ContextVar[Callable[[Keeper], None] | None] = contextvars.ContextVar(
+    "take_over", default=None
+)
 
 #: Calls that take longer than this many seconds are logged at info.
 SLOW_CALL = 5.0
@@ -95,10 +102,12 @@ class RpcApp:
             log.warning("refused a request from %s: %s", environ.get("REMOTE_ADDR", "?"), err.text)
             return _answer(start_response, err.status, err.text.encode(), "text/plain")
         token = CALLER.set(str(environ.get("ganeti.peer_cn") or ""))
+        taker = TAKE_OVER.set(environ.get("ganeti.take_over"))
         try:
             with base_log.set_context(job=_get_job(environ), call=spec.name, instance=""):
                 envelope = self._run(spec, arguments)
         finally:
+            TAKE_OVER.reset(taker)
             CALLER.reset(token)
         return _answer(start_response, 200, envelope, "application/json")
 

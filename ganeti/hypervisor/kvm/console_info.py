@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import ganeti
+from ganeti.hypervisor.interface import ConsoleLine
 from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.hypervisor.kvm.rules import is_interface, vnc_display
 from ganeti.rpc.objects import Console, NodeInstance
@@ -56,6 +57,15 @@ def console(instance: NodeInstance, node_name: str, params: KvmParams, serial: P
         message=f"instance {instance.name} has neither a serial console nor a display;"
         " set serial_console, vnc_bind_address or spice_bind",
     )
+
+
+def vnc_line(instance: NodeInstance, address: str) -> ConsoleLine:
+    """Where VNC is reached on the node itself; ``address`` is an IP address or a directory."""
+    if address.startswith("/"):
+        return ConsoleLine(socket=Path(address) / f"{instance.name}.vnc")
+    vnc_display(instance.network_port)
+    local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
+    return ConsoleLine(tcp=(local, instance.network_port or 0))
 
 
 def is_numeric(address: str) -> bool:

@@ -17,6 +17,7 @@ from ganeti import errors
 from ganeti.hypervisor import host
 from ganeti.hypervisor.interface import (
     AttachedDisk,
+    ConsoleLine,
     FrozenDisk,
     HvParams,
     Hypervisor,
@@ -339,6 +340,17 @@ class KvmHypervisor(Hypervisor):
         return console_info.console(
             instance, node_name, load(params), self.store.socket(instance.name, "serial")
         )
+
+    def console_lines(self, instance: NodeInstance, params: HvParams) -> dict[str, ConsoleLine]:
+        """The serial console with its log, and VNC."""
+        known, name = load(params), instance.name
+        lines: dict[str, ConsoleLine] = {}
+        if known.serial_console:
+            log_file = starter.serial_log(self.paths, name)
+            lines["serial"] = ConsoleLine(socket=self.store.socket(name, "serial"), log=log_file)
+        if known.vnc_bind_address:
+            lines["vnc"] = console_info.vnc_line(instance, inputs.screen_address(known))
+        return lines
 
 
 def _drive(disk: AttachedDisk) -> Drive:

@@ -38,10 +38,6 @@ def guest(
     Raises:
         HypervisorError: a disk is not there, the display's interface has no address.
     """
-    address = params.vnc_bind_address or params.spice_bind
-    if address and is_interface(address):
-        version = params.spice_ip_version if params.spice_bind else 0
-        address = network.interface_address(address, version)
     return argv.Guest(
         name=instance.name,
         uuid=instance.uuid,
@@ -51,9 +47,22 @@ def guest(
         drives=tuple(drive(disk) for disk in disks),
         nics=tuple(card.nic for card in cards),
         port=instance.network_port,
-        display_address=address,
+        display_address=screen_address(params),
         paused=paused,
     )
+
+
+def screen_address(params: KvmParams) -> str:
+    """Address or directory of the display, empty without one.
+
+    Raises:
+        HypervisorError: the interface that the parameter names has no address.
+    """
+    address = params.vnc_bind_address or params.spice_bind
+    if address and is_interface(address):
+        version = params.spice_ip_version if params.spice_bind else 0
+        address = network.interface_address(address, version)
+    return address
 
 
 def drive(attached: AttachedDisk) -> Drive:

@@ -209,7 +209,7 @@ class Starter:
             pid_file=str(self._store.pid_file(name)),
             qmp=runtime.socket_name(name, "qmp"),
             serial=runtime.socket_name(name, "serial"),
-            serial_log=str(self._paths.kvm_log / f"{name}-serial.log"),
+            serial_log=str(serial_log(self._paths, name)),
             agent=runtime.socket_name(name, "qga"),
             log=str(qemu_log(self._paths, name)),
             events=str(self._store.events(name)),
@@ -283,3 +283,8 @@ class Starter:
     def _detach(self, instance: NodeInstance, cards: Sequence[runtime.Card]) -> None:
         for index, card in enumerate(cards):
             network.detach(instance, index, instance.nics[index], card, self.scripts)
+
+
+def serial_log(where: Paths, name: str) -> Path:
+    """The file to which QEMU writes what a guest prints on its serial console."""
+    return where.kvm_log / f"{name}-serial.log"

@@ -21,7 +21,14 @@ import msgspec
 from ganeti import errors
 from ganeti.base import files, process, typed
 from ganeti.hypervisor import host, loops, mounts, root_fs
-from ganeti.hypervisor.interface import AttachedDisk, HvParams, Hypervisor, NodeInfo, Traits
+from ganeti.hypervisor.interface import (
+    AttachedDisk,
+    ConsoleLine,
+    HvParams,
+    Hypervisor,
+    NodeInfo,
+    Traits,
+)
 from ganeti.hypervisor.kvm import network_plan
 from ganeti.hypervisor.lxc import cgroups, container_config, node, params, tools
 from ganeti.hypervisor.lxc.params import LxcParams
@@ -357,6 +364,12 @@ class LxcHypervisor(Hypervisor):
             user="root",
             command=["lxc-console", "-P", str(self._lxcpath), "-n", instance.name, *terminal],
         )
+
+    def console_lines(self, instance: NodeInstance, params: HvParams) -> dict[str, ConsoleLine]:
+        """The terminal of ``lxc-console``, with the log of the console."""
+        found = self.console(instance, "", params)
+        log_file = self._log(instance.name, "console.log")
+        return {"serial": ConsoleLine(argv=tuple(found.command or ()), log=log_file)}
 
     # places
 

@@ -24,6 +24,7 @@ from ganeti.base import files, retry
 from ganeti.hypervisor import host, scope, typed_params
 from ganeti.hypervisor.interface import (
     AttachedDisk,
+    ConsoleLine,
     HvParams,
     Hypervisor,
     NodeInfo,
@@ -216,6 +217,10 @@ class XenHypervisor(Hypervisor):
             user="root",
             command=[xl.PROGRAM, "console", instance.name],
         )
+
+    def console_lines(self, instance: NodeInstance, params: HvParams) -> dict[str, ConsoleLine]:
+        """The terminal of ``xl console``."""
+        return {"serial": ConsoleLine(argv=(xl.PROGRAM, "console", instance.name))}
 
     # abilities
 
@@ -411,3 +416,12 @@ class XenHvmHypervisor(XenHypervisor):
             port=instance.network_port,
             display=instance.network_port - domain_config.VNC_BASE_PORT,
         )
+
+    def console_lines(self, instance: NodeInstance, params: HvParams) -> dict[str, ConsoleLine]:
+        """Also VNC, if the guest has a display."""
+        known, lines = self._load(params), super().console_lines(instance, params)
+        if instance.network_port and self._password(known) is not None:
+            address = known.vnc_bind_address
+            local = "127.0.0.1" if address == "0.0.0.0" else address
+            lines["vnc"] = ConsoleLine(tcp=(local, instance.network_port))
+        return lines

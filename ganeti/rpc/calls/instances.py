@@ -64,6 +64,19 @@ class InstanceCalls(ABC):
         """Console of instances: name -> (instance, name of this node)."""
 
     @abstractmethod
+    @call(timeout=URGENT)
+    def instance_consoles(self, instance: NodeInstance) -> list[str]:
+        """Kinds of consoles that can be opened here: ``serial``, ``vnc``."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def instance_console_open(self, instance: NodeInstance, kind: str) -> None:
+        """Open a console: after the answer the connection carries its bytes, both ways.
+
+        The node says nothing before it has got one byte, which it drops.
+        """
+
+    @abstractmethod
     @call(timeout=NORMAL)
     def hypervisor_validate_params(self, hypervisor: str, params: Json) -> None:
         """Check complete hypervisor parameters on this node."""

@@ -67,6 +67,7 @@ METHODS: dict[str, Call] = {
     "verify": lambda d: d.verify({}),
     "check_params": lambda d: d.check_params({}),
     "console": lambda d: d.console(instance(), "node1", {}),
+    "console_lines": lambda d: d.console_lines(instance(), {}),
     "balloon": lambda d: d.balloon(instance(), 64),
     "check_hotplug": lambda d: d.check_hotplug(instance()),
     "plugged_disks": lambda d: d.plugged_disks("web1"),

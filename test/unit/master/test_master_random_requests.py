@@ -45,6 +45,7 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "instance": ("web1.example.com", ""),
     "node": ("node1.example.com", ""),
     "status": ("running", "ERROR_down", ""),
+    "data": ({}, {"what": "opened", "user": "anna"}),
     "fields": (["name"], ["id", "status"], ["name", "tags", "uuid"], [], ["cluster_name"]),
     "names": ([], ["node1"]),
     "nodes": ([], ["node1"]),

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from ganeti.net.loop import Loop
 from ganeti.rapi import event_stream
 from ganeti.rapi.event_stream import EventStream, Wish
-from ganeti.rapi.parking import Loop
 
 
 class Detached:
@@ -82,7 +82,7 @@ class Master:
 
 class Rig:
     def __init__(self, heartbeat: float = 60.0) -> None:
-        self.loop = Loop()
+        self.loop = Loop("test")
         self.stream = EventStream(self.loop, Path("/nowhere"), most=20, heartbeat=heartbeat)
         self.loop.start()
         self._socks: list[socket.socket] = []

@@ -80,6 +80,7 @@ def test_no_request_gets_through_that_is_not_known(master, identity, name):
     method = calls.METHODS[name]
     arguments = {
         "names": ["web9"],
+        "instance": "web9",
         "ids": [5],
         "job": 5,
         "ops": [{"OP_ID": "OP_CLUSTER_DESTROY"}],
