@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := --side-by-side 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -96,6 +96,13 @@ check-backup: $(VENV)/dev.stamp ## 200 random schedules of writes, crashes, migr
 
 check-monitoring: ## test that each alert rule fires and clears (needs promtool, from Debian's package prometheus)
 	@promtool check rules doc/monitoring/alerts.yml && cd test/monitoring && promtool test rules alerts_test.yml
+
+$(VENV)/ui.stamp: requirements-ui.txt $(VENV)/dev.stamp
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-ui.txt
+	@touch $@
+
+check-ui: $(VENV)/ui.stamp ## the web interface in Debian's Chromium, on a local cluster with a guest (three minutes)
+	@UI=1 $(BIN)/python -m pytest -s --timeout 900 test/ui
 
 check-htools: $(VENV)/dev.stamp ## compare hbal, hspace, hcheck and hroller with Debian's (package ganeti-htools)
 	@$(BIN)/python test/perf/compare_htools.py $(CASES)

@@ -92,7 +92,7 @@ function flush() {
     const filter = ["|", ...asked.map((name) => ["==", key, name])];
     fetchRows(kind, filter).then(
       (rows) => (lists[kind].value = merged(lists[kind].value ?? [], KINDS[kind].key, asked, rows)),
-      () => undefined,
+      () => window.setTimeout(() => asked.forEach((name) => refresh(kind, name)), 2000),
     );
   }
 }
@@ -179,8 +179,9 @@ function take(frame, connected) {
   if (frame.id) last = frame.id;
   if (frame.event === "start" || frame.event === "lost") {
     connected();
+    // Whatever was asked while the connection was away may have failed.
+    if (!isNew && (frame.event === "lost" || link.value !== "live")) void loadAll();
     link.value = "live";
-    if (frame.event === "lost" && !isNew) void loadAll();
     return;
   }
   const event = JSON.parse(frame.data);

@@ -106,7 +106,7 @@ export function describe(api, method, path) {
   const parameters = found.parameters ?? [];
   const body = found.requestBody?.content?.["application/json"]?.schema ?? {};
   const inPath = parameters.filter((/** @type {any} */ p) => p.in === "path");
-  const inQuery = parameters.filter((/** @type {any} */ p) => p.in === "query" && p.name !== "dry-run");
+  const inQuery = parameters.filter((/** @type {any} */ p) => p.in === "query" && p.name !== "dry-run" && !(p.name in (body.properties ?? {})));
   const fields = [
     ...inPath.map((/** @type {any} */ p) => field(p.name, { ...p.schema, description: p.description }, true, "path")),
     ...inQuery.map((/** @type {any} */ p) => queryField(p)),

@@ -106,7 +106,7 @@ export function Changes({ found, most = 100 }) {
   const changes = [...(found?.changes ?? [])].reverse().slice(0, most);
   if (!changes.length) return html`<p class="empty">${t.detail.noHistory}</p>`;
   return html`<ol class="changes">${changes.map((change) => html`<li key=${change.serial}>
-    <time>${moment(change.time)}</time> <b>${change.user || "–"}</b> <span>${change.name}</span>
+    <time>${moment(change.time)}</time> <b>${change.user || "–"}</b> <span>${change.name}</span>${" "}
     ${change.job && html`<a href=${url("jobs", String(change.job))}>${t.detail.inJob} ${change.job}</a>`}
     <small>${(change.objects ?? []).map(describeTouch).join("; ")}${reasonOf(change.reason)}</small></li>`)}</ol>`;
 }

@@ -99,7 +99,7 @@ export function JobButtons({ job }) {
     ${problem.value && html`<span class="problem" role="alert">${problem.value}</span>`}</span>`;
 }
 
-const WIDE = 190;
+const WIDE = 250;
 const HIGH = 46;
 
 /** Why a job waits, as boxes that point to what they wait for. @param {{why: any}} props */
@@ -117,7 +117,7 @@ export function Chain({ why }) {
       })}
       ${found.boxes.map((box) => html`<g key=${box.id} class=${`box ${box.status}`} onClick=${() => go(`jobs/${box.id}`)}>
         <rect x=${x(box.level)} y=${y(box.row)} width=${WIDE} height=${HIGH} rx="4" />
-        <text x=${x(box.level) + 9} y=${y(box.row) + 19}>${cut(`${box.id} ${box.title}`, 27)}</text>
-        <text class="small" x=${x(box.level) + 9} y=${y(box.row) + 36}>${cut(`${box.status} ${box.note}`, 32)}</text></g>`)}
+        <text x=${x(box.level) + 9} y=${y(box.row) + 19}>${cut(`${box.id} ${box.title}`, 32)}</text>
+        <text class="small" x=${x(box.level) + 9} y=${y(box.row) + 36}>${cut(`${box.status} ${box.note}`, 38)}</text></g>`)}
     </svg></figure>`;
 }

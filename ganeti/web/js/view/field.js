@@ -33,7 +33,8 @@ export function FieldRow({ field, value, onChange, all, id }) {
 /** @param {string} name */
 function label(name) {
   const words = name.replace(/^custom_/, "").replaceAll(/[_-]/g, " ");
-  return words[0].toUpperCase() + words.slice(1);
+  const known = /** @type {Record<string, string>} */ ({ os: "OS", nics: "NICs", beparams: "Back-end parameters", hvparams: "Hypervisor parameters", pnode: "Primary node", snode: "Secondary node" });
+  return known[words] ?? words[0].toUpperCase() + words.slice(1);
 }
 
 /** @param {{field: Field, value: any, onChange: (value: any) => void, all: Record<string, any>, id: string}} props */
@@ -98,10 +99,24 @@ function Pairs({ id, value, known, onChange }) {
     <button type="button" class="quiet" disabled=${"" in value} onClick=${() => onChange({ ...value, "": "" })}>+ ${t.form.add}</button></div>`;
 }
 
+/** What most rows need; the others are behind a fold. */
+const USUAL = ["size", "name", "mode", "ip", "mac", "link", "network"];
+
 /** @param {any} props */
 function RowFields({ of, id, value, onChange, all }) {
-  return html`<div class="row-fields">${of.map((/** @type {Field} */ inner) => html`<label key=${inner.name} title=${inner.doc}><span>${inner.name}</span>
-    <${Input} field=${inner} id=${`${id}-${inner.name}`} value=${value[inner.name]} all=${all} onChange=${(/** @type {any} */ made) => onChange({ ...value, [inner.name]: made })} /></label>`)}</div>`;
+  const usual = of.filter((/** @type {Field} */ inner) => USUAL.includes(inner.name) || value[inner.name] !== undefined);
+  const rest = of.filter((/** @type {Field} */ inner) => !usual.includes(inner));
+  if (usual.length && rest.length) {
+    return html`<${RowFields} of=${usual} id=${id} value=${value} onChange=${onChange} all=${all} />
+      <details class="more"><summary>${t.form.more(rest.length)}</summary><div class="row-fields">${rest.map((/** @type {Field} */ inner) => cell(inner))}</div></details>`;
+  }
+  return html`<div class="row-fields">${of.map((/** @type {Field} */ inner) => cell(inner))}</div>`;
+
+  /** @param {Field} inner */
+  function cell(inner) {
+    return html`<label key=${inner.name} title=${inner.doc}><span>${inner.name}</span>
+    <${Input} field=${inner} id=${`${id}-${inner.name}`} value=${value[inner.name]} all=${all} onChange=${(/** @type {any} */ made) => onChange({ ...value, [inner.name]: made })} /></label>`;
+  }
 }
 
 /** Disks, NICs, and their changes. @param {any} props */

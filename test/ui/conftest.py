@@ -1,0 +1,95 @@
+"""The web interface in a browser.
+
+Without ``UI`` in the environment nothing here is collected, because it takes some minutes and a
+browser.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if not os.environ.get("UI"):
+    collect_ignore_glob = ["*"]
+
+HERE = Path(__file__).resolve().parent.parent.parent
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+)  # fmt: skip
+
+
+class Local:
+    """A local cluster of three nodes with QEMU."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.tool("start", "--nodes", "3", "--hypervisor", "kvm")
+        self.env = dict(os.environ)
+        for line in self.tool("env").splitlines():
+            name, _, value = line.removeprefix("export ").partition("=")
+            if name != "PATH":
+                self.env[name] = value.strip("'")
+        self.env["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        self.url = self.env["RAPI_URL"] + "/ui/"
+
+    def tool(self, verb: str, *words: str) -> str:
+        command = [str(HERE / "tools/local-cluster"), verb, "--dir", str(self.directory), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def run(self, *words: str) -> str:
+        made = subprocess.run(words, env=self.env, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stdout + made.stderr
+        return made.stdout
+
+
+@pytest.fixture(scope="session")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
+    made = Local(tmp_path_factory.mktemp("ui") / "c")
+    try:
+        yield made
+    finally:
+        made.tool("destroy")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=[*FLAGS])
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def page(browser: Any, local: Local) -> Iterator[Any]:
+    """A page that is logged in; what the policy refuses, or a script throws, fails the test."""
+    context = browser.new_context(
+        viewport={"width": 1360, "height": 820}, ignore_https_errors=True, color_scheme="light"
+    )
+    made = context.new_page()
+    wrong: list[str] = []
+    made.on("pageerror", lambda error: wrong.append(str(error)))
+    made.on(
+        "console",
+        lambda message: "Content Security Policy" in message.text and wrong.append(message.text),
+    )
+    log_in(made, local)
+    yield made
+    context.close()
+    assert wrong == []
+
+
+def log_in(page: Any, local: Local) -> None:
+    page.goto(local.url)
+    page.fill("#user", local.env["RAPI_USER"])
+    page.fill("#password", local.env["RAPI_PASSWORD"])
+    page.click("button.primary")
+    page.locator(".link.live").wait_for()

