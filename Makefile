@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := --side-by-side 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui check-recovery
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -84,6 +84,9 @@ check-placement: $(VENV)/dev.stamp ## balancing, maintenance and capacity with t
 
 check-renewal: $(VENV)/dev.stamp ## replace certificates of five nodes under load, and with kills at each step (ten minutes)
 	@RENEWAL=1 CRASH_NODES=5 CRASH_POINTS=$(or $(CRASH_POINTS),all) $(BIN)/python -m pytest -s test/renewal test/crash/test_crypto_steps.py
+
+check-recovery: $(VENV)/dev.stamp ## 100,000 random schedules of faults over simulated clusters (SCHEDULES=...; ten minutes)
+	@$(BIN)/python test/recovery/run_schedules.py $(or $(SCHEDULES),100000)
 
 check-upgrade: $(VENV)/dev.stamp ## two versions side by side: up, down, kills at each step (five minutes)
 	@UPGRADE=1 $(BIN)/python -m pytest --timeout 900 test/upgrade

@@ -75,8 +75,10 @@ class Failover:
         try:
             self._check()
             if self.if_silent:
-                self._check_silence()
+                self._check_silence(vote.ask(self.config, self.rpc))
             answers = self._vote()
+            if self.if_silent:
+                self._check_silence(answers)
             if self._is_master(answers):
                 self._finish(dry_run=dry_run)
                 return
@@ -105,8 +107,12 @@ class Failover:
                 errors.ErrorCode.STATE,
             )
 
-    def _check_silence(self) -> None:
-        """Ask before the vote: one that hears the master gives a better reason than its data."""
+    def _check_silence(self, answers: dict[NodeUuid, Answer[MasterView]]) -> None:
+        """Nobody may have heard from the master.
+
+        Asked before the vote, as one that hears the master gives a better reason than its data; and
+        of the answers of the vote, as a master may have won one in between.
+        """
         limit = self.config.cluster.auto_failover_after
         if limit is None:
             raise errors.OpPrereqError(
@@ -114,8 +120,7 @@ class Failover:
                 " gnt-cluster modify --auto-failover-after",
                 errors.ErrorCode.STATE,
             )
-        answers = vote.ask(self.config, self.rpc)
-        problem = vote.find_living_master(self.config, answers, limit)
+        problem = vote.find_living_master(self.config, answers, limit, own=self.node.uuid)
         if problem is not None:
             raise errors.NoMasterError(f"the master is not silent: {problem}")
 

@@ -140,12 +140,18 @@ def find_newer_data(
     return None
 
 
-def find_living_master(config: Config, answers: Answers, limit: float) -> str | None:
+def find_living_master(
+    config: Config, answers: Answers, limit: float, *, own: str = ""
+) -> str | None:
     """Why nobody may take the master's place by himself; None when it is silent. Pure.
 
     Silent means that no candidate that answers has heard from it for ``limit`` seconds. A master
-    that was stopped on purpose, on a node that answers, keeps its place.
+    that was stopped on purpose, on a node that answers, keeps its place. ``own`` is the uuid of the
+    node that asks: who knows of a later term than it has heard another master since.
     """
+    later = find_later_term(config, answers, limit, own)
+    if later is not None:
+        return later
     for node in _candidates(config):
         answer = answers.get(node.uuid)
         if answer is None or answer.value is None:
@@ -165,16 +171,35 @@ def find_living_master(config: Config, answers: Answers, limit: float) -> str | 
     return None
 
 
+def find_later_term(config: Config, answers: Answers, limit: float, own: str) -> str | None:
+    """Who has followed another master since the node ``own`` last heard of one. Pure.
+
+    That master may have won its vote, and acts for up to ``limit`` seconds without being heard.
+    """
+    mine = answers.get(NodeUuid(own))
+    if mine is None or mine.value is None:
+        return None
+    for node in _voters(config):
+        answer = answers.get(node.uuid)
+        view = None if answer is None else answer.value
+        if view is None or view.epoch <= mine.value.epoch or view.silence is None:
+            continue
+        if view.silence < limit:
+            return f"{node.name} began to follow {view.master} {int(view.silence)} s ago"
+    return None
+
+
 def find_other_master(config: Config, own: Own, answers: Answers) -> str | None:
     """Why we are not the master of a majority, None when we are. Pure."""
-    votes: dict[str, int] = {own.node.name: 1}
-    for uuid, answer in answers.items():
-        if uuid != own.node.uuid and answer.value is not None:
+    mine = answers.get(own.node.uuid)
+    # This node may have heard the claim of another one, too.
+    votes: dict[str, int] = {} if mine is not None and mine.ok else {own.node.name: 1}
+    for answer in answers.values():
+        if answer.value is not None:
             votes[answer.value.master] = votes.get(answer.value.master, 0) + 1
     needed = majority(len(_voters(config)))
-    if votes[own.node.name] >= needed:
+    if votes.pop(own.node.name, 0) >= needed:
         return None
-    del votes[own.node.name]
     others = ", ".join(
         f"{count} say that it is {name or 'nobody'}" for name, count in sorted(votes.items())
     )
@@ -233,7 +258,9 @@ def hold(
     problem = None
     if missing is None and not failover:
         problem = find_other_master(config, own, answers)
-    if missing is not None and not failover:
+        limit = config.cluster.auto_failover_after or 0
+        missing = find_later_term(config, answers, limit, own.node.uuid)
+    elif missing is not None and not failover:
         missing += _advise(own, answers)
     problem = problem or find_newer_data(config, own, answers, retiring=retiring)
     _check("the vote on the master", problem, missing)
@@ -277,9 +304,8 @@ def claim(
     seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
     # Perhaps nobody has answered, not even the daemon of this node.
     number = max([rpc.epoch, own.position[0], *seen]) + 1 + lead
+    accepted = _send_claim(config, rpc, number, own.node.name, answers, compare=not alone)
     rpc.epoch, rpc.master = number, own.node.name
-    awake = [node for node in _voters(config) if node.uuid in answers and answers[node.uuid].ok]
-    accepted = rpc.call_many(awake, NodeCalls.master_claim, number, own.node.name)
     if not alone:
         problem = find_newer_data(config, own, accepted)
         _check(
@@ -289,6 +315,24 @@ def claim(
         # From now on what is here counts as newer than all that older masters have written.
         rpc.call_one(own.node, NodeCalls.replica_update, ReplicaUpdate(epoch=number))
     return number
+
+
+def _send_claim(
+    config: Config, rpc: NodeRpc, number: int, name: str, answers: Answers, *, compare: bool
+) -> dict[NodeUuid, Answer[MasterView]]:
+    """Claim a term at the nodes that answered; ``compare``: if they have heard of no other since.
+
+    The calls carry no number of a term, as that alone would be heard as one.
+    """
+    views = {uuid: answer.value for uuid, answer in answers.items() if answer.value is not None}
+    claims: dict[NodeUuid, tuple[Node, tuple[object, ...]]] = {
+        node.uuid: (node, (number, name, views[node.uuid].epoch if compare else None))
+        for node in _voters(config)
+        if node.uuid in views
+    }
+    plain = rpc.limit_time(float("inf"))
+    plain.epoch = 0
+    return plain.call_each(NodeCalls.master_claim, claims)
 
 
 def _check(what: str, problem: str | None, missing: str | None) -> None:

@@ -63,6 +63,8 @@ class State:
     archived: Callable[[Iterable[str]], dict[str, bytes]]
     #: seconds of silence after which a candidate may take the place of this master; 0: never
     failover_after: Callable[[], int] = lambda: 0
+    #: called after a candidate has answered; must not block
+    on_contact: Callable[[], None] = lambda: None
 
 
 @dataclass
@@ -313,6 +315,7 @@ class Channel:
         began = self._clock.monotonic()
         done = self._rpc.call_one(self.node, NodeCalls.replica_update, update)
         self.contact = began
+        self._state.on_contact()
         return done
 
     def _bring_up(self, batch: Pending, *, files: bool) -> None:

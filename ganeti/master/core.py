@@ -128,7 +128,12 @@ class Core:
         count = self.queue.load()
         _LOG.info("read %d jobs in %.1f s", count, self.clock.monotonic() - begin)
         self.tally.load()
-        state = State(self._snapshot, self.job_files.read_archived_contents, self._failover_after)
+        state = State(
+            self._snapshot,
+            self.job_files.read_archived_contents,
+            self._failover_after,
+            self.lease.note_contact,
+        )
         self.replication.start(state, config, self.paths.position_file)
         self.store.add_listener(self._follow_change)
         self.lease.start()

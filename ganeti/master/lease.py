@@ -4,7 +4,8 @@ Where a candidate takes the place of a silent master by itself (``auto_failover_
 must let go earlier than that. A candidate counts from the moment in which it received a call, the
 master from the moment in which it sent it, which is not later. So a master that stops after two
 thirds of the limit has stopped before a majority takes over, as long as no clock runs a third
-slower than another.
+slower than another. The machine in :mod:`ganeti.recovery.master` decides; here are the thread and
+the clock.
 """
 
 from __future__ import annotations
@@ -13,17 +14,8 @@ import threading
 from collections.abc import Callable
 
 from ganeti.base.clock import SYSTEM, Clock
-
-#: Part of the candidates' patience after which the master lets go.
-PART = 2 / 3
-
-
-def count_left(limit: int, contact: float, now: float) -> float | None:
-    """Seconds that the master may go on; None: without end. Pure.
-
-    ``contact`` is when a majority was last known to follow.
-    """
-    return None if limit == 0 else contact + PART * limit - now
+from ganeti.recovery import bounds
+from ganeti.recovery.master import Followed, MasterMachine, Settings, Tick
 
 
 class Lease:
@@ -39,6 +31,7 @@ class Lease:
         self._limit = limit
         self._contact = contact
         self._clock = clock
+        self._machine = MasterMachine(Settings(), contact=clock.monotonic())
         #: called once when the time is over, with what happened
         self.on_lost: Callable[[str], None] = lambda _text: None
         self._changed = threading.Condition()
@@ -46,6 +39,9 @@ class Lease:
         self._thread = threading.Thread(target=self._work, name="lease", daemon=True)
 
     def start(self) -> None:
+        """Count from now on: the vote before may have taken long."""
+        with self._changed:
+            self._machine.contact = self._contact()
         self._thread.start()
 
     def stop(self) -> None:
@@ -61,19 +57,38 @@ class Lease:
 
     def count_left(self) -> float | None:
         """Seconds that the master may go on from now; None: without end."""
-        return count_left(self._limit(), self._contact(), self._clock.monotonic())
+        with self._changed:
+            self._update()
+            until = self._machine.acts_until
+        return None if until is None else until - self._clock.monotonic()
+
+    def note_contact(self) -> None:
+        """A candidate has answered. A lease that was over before is lost, whoever answers now."""
+        with self._changed:
+            if self._thread.ident is None:
+                return
+            self._update()
+            if self._machine.down:
+                self._changed.notify()
+
+    def _update(self) -> None:
+        self._machine.settings.failover_after = self._limit()
+        self._machine.feed(Followed(self._contact()))
 
     def _work(self) -> None:
         with self._changed:
             while not self._stopped:
-                limit = self._limit()
-                left = count_left(limit, self._contact(), self._clock.monotonic())
-                if left is not None and left <= 0:
+                self._update()
+                now = self._clock.monotonic()
+                self._machine.feed(Tick(now))
+                if self._machine.down:
                     break
-                self._changed.wait(left)
+                until = self._machine.acts_until
+                self._changed.wait(None if until is None else max(0.0, until - now))
             else:
                 return
+        limit = self._machine.settings.failover_after
         self.on_lost(
-            f"a majority of the master candidates has not answered for {PART * limit:.0f} s;"
-            f" one of them takes over after {limit} s"
+            "a majority of the master candidates has not answered for"
+            f" {bounds.count_acting(limit):.0f} s; one of them takes over after {limit:.0f} s"
         )

@@ -2,15 +2,14 @@
 
 The master calls each node with an out-of-band helper every few seconds. One that has been silent
 for long enough gets a job ``OP_NODE_FENCE``, which demands proof before anything starts elsewhere.
-So this module decides nothing but when to ask. A master that hears less than half of the nodes
-asks nothing: then it is more likely that this node is cut off.
+:mod:`ganeti.recovery.master` decides when; here are the thread, the calls and the jobs.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock, nanoseconds
@@ -20,6 +19,7 @@ from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeFence
+from ganeti.recovery.master import Answered, Fence, FenceEnded, MasterMachine, Settings, Tick
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 
@@ -27,23 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 #: Seconds between two calls to a node, and for an answer.
 PERIOD = 5.0
-#: Seconds until a node whose fencing failed is fenced again.
-AGAIN_AFTER = 300.0
 _STOP_WAIT = 1.0
-
-
-def find_silent(
-    heard: Mapping[NodeUuid, float], watched: Collection[NodeUuid], limit: float, now: float
-) -> list[NodeUuid]:
-    """Nodes to fence: those watched that have not answered for ``limit`` seconds. Pure.
-
-    ``heard`` says when each node that is not offline, the master included, last answered. Nothing
-    is found unless more than half of them have answered within the limit.
-    """
-    silent = [uuid for uuid, moment in heard.items() if now - moment >= limit]
-    if 2 * len(silent) >= len(heard):
-        return []
-    return sorted(uuid for uuid in silent if uuid in watched)
 
 
 class NodeWatch:
@@ -64,10 +48,9 @@ class NodeWatch:
         self._queue = queue
         self._is_paused = is_paused
         self._clock = clock
-        #: when each node answered, or was seen for the first time
-        self._heard: dict[NodeUuid, float] = {}
-        #: when nodes were fenced
-        self._fenced: dict[NodeUuid, float] = {}
+        #: nodes for which a job was submitted
+        self._fenced_once: set[NodeUuid] = set()
+        self._machine = MasterMachine(Settings(), contact=clock.monotonic())
         self._changed = threading.Condition()
         self._stopped = False
         self._thread = threading.Thread(target=self._loop, name="node-watch", daemon=True)
@@ -90,7 +73,7 @@ class NodeWatch:
 
     def was_fenced(self, node: NodeUuid) -> bool:
         """Whether a job to fence the node was submitted since the daemon started."""
-        return node in self._fenced
+        return node in self._fenced_once
 
     def _loop(self) -> None:
         while True:
@@ -99,7 +82,7 @@ class NodeWatch:
                     return
                 limit = self._store.current.cluster.auto_fence_after
                 if limit is None:
-                    self._heard = {}
+                    self._machine.nodes = {}
                     self._changed.wait()
                     continue
             try:
@@ -120,26 +103,29 @@ class NodeWatch:
         nodes = config.online_nodes()
         now = self._clock.monotonic()
         answers = self._rpc.limit_time(PERIOD).call_many(nodes, NodeCalls.version)
-        self._heard = {
-            node.uuid: now if answers[node.uuid].ok else self._heard.get(node.uuid, now)
-            for node in nodes
-        }
+        machine = self._machine
+        machine.settings.fence_after = limit
         watched = {node.uuid for node in nodes if _is_watched(config, node)}
+        machine.follow_nodes([node.uuid for node in nodes], watched, now)
+        for node in nodes:
+            if answers[node.uuid].ok:
+                machine.feed(Answered(now, node.uuid))
         ids = []
-        for uuid in find_silent(self._heard, watched, limit, self._clock.monotonic()):
-            ids += self._fence(config.nodes[uuid])
+        for effect in machine.feed(Tick(self._clock.monotonic())):
+            if isinstance(effect, Fence):
+                node = config.nodes[NodeUuid(effect.node)]
+                ids += self._fence(node, effect.silence)
         return ids
 
-    def _fence(self, node: Node) -> list[int]:
+    def _fence(self, node: Node, silence: float) -> list[int]:
         now = self._clock.monotonic()
-        if now - self._fenced.get(node.uuid, -AGAIN_AFTER) < AGAIN_AFTER:
-            return []
-        silence = now - self._heard[node.uuid]
         if self._is_paused():
             _LOG.warning("node %s is silent, but is not fenced: the watcher pauses", node.name)
+            self._machine.nodes[node.uuid].fencing = False
             return []
         _LOG.error("node %s has not answered for %.0f s and is fenced", node.name, silence)
-        self._fenced[node.uuid] = now
+        self._fenced_once.add(node.uuid)
+        self._machine.feed(FenceEnded(now, node.uuid, proven=False))
         text = f"no answer for {silence:.0f} s"
         reason = [("gnt:master:node-watch", text, nanoseconds(self._clock.now()))]
         job = [OpNodeFence(node_name=node.name, reason=reason)]

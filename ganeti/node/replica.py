@@ -85,14 +85,14 @@ class Replica(ReplicaCalls):
             stopped=self._paths.master_stopped_file.exists(),
         )
 
-    def master_claim(self, epoch: int, master: str) -> MasterView:
+    def master_claim(self, epoch: int, master: str, known: int | None = None) -> MasterView:
         """Follow a new master; the answer holds what its predecessor wrote here at most.
 
         Raises:
             DeposedError: another node was quicker.
         """
         with self._lock:  # no update of the old master may be half done meanwhile
-            self._term.claim(epoch, master)
+            self._term.claim(epoch, master, known)
             self._standby.note_sign()
             self._let_go()  # the new master may be on this node
             return self.master_view()

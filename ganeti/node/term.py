@@ -11,6 +11,7 @@ import threading
 from ganeti import errors
 from ganeti.base import files
 from ganeti.paths import Paths
+from ganeti.recovery import terms
 
 
 class Term:
@@ -19,24 +20,24 @@ class Term:
     def __init__(self, paths: Paths) -> None:
         self._path = paths.epoch_file
         self._lock = threading.Lock()
-        self._number, self._master = self._read()
+        self._known = self._read()
 
-    def _read(self) -> tuple[int, str]:
+    def _read(self) -> terms.Term:
         try:
             number, _, name = files.read_text(self._path).strip().partition(" ")
         except FileNotFoundError:
-            return 0, ""
+            return terms.Term()
         if not number.isdigit():
             raise errors.ConfigurationError(
                 f"{self._path} does not hold a number and a name; remove it if this node is to"
                 " follow any master"
             )
-        return int(number), name
+        return terms.Term(int(number), name)
 
     def read_highest(self) -> tuple[int, str]:
         """The highest number, and the node that claimed it (empty when it was not told)."""
         with self._lock:
-            return self._number, self._master
+            return self._known.number, self._known.master
 
     def check(self, number: int, master: str = "") -> None:
         """Take note of the number of a call, and of the master that makes it if it is known.
@@ -45,31 +46,27 @@ class Term:
             DeposedError: a newer master has taken over.
         """
         with self._lock:
-            other = master and self._master and master != self._master
-            if number < self._number or (number == self._number and other):
-                raise self._make_deposed_error(number)
-            if number > self._number or (master and not self._master):
-                self._store(number, master)
+            self._follow(self._known.hear(number, master), number)
 
-    def claim(self, number: int, master: str) -> None:
+    def claim(self, number: int, master: str, known: int | None = None) -> None:
         """Follow a new master from now on. Idempotent.
 
         Raises:
-            DeposedError: the number is not higher than that of another master.
+            DeposedError: the number is not higher than that of another master, or another one has
+                claimed a term since this node said that it knows ``known``.
         """
         with self._lock:
-            known = self._number, self._master
-            if number < known[0] or (number == known[0] and known[1] not in ("", master)):
-                raise self._make_deposed_error(number)
-            if (number, master) != known:
-                self._store(number, master)
+            self._follow(self._known.claim(number, master, known), number)
 
-    def _store(self, number: int, master: str) -> None:
-        files.write_atomic(self._path, f"{number} {master}\n", mode=0o644)
-        self._number, self._master = number, master
-
-    def _make_deposed_error(self, number: int) -> errors.DeposedError:
-        who = self._master or "another node"
-        return errors.DeposedError(
-            f"{who} has become the master (term {self._number}, this call is of term {number})"
-        )
+    def _follow(self, term: terms.Term | None, number: int) -> None:
+        """Have the term on disk; None: the call is refused."""
+        if term is None:
+            who = self._known.master or "another node"
+            raise errors.DeposedError(
+                f"{who} has become the master (term {self._known.number}, this call is of term"
+                f" {number})"
+            )
+        if term != self._known:
+            text = f"{term.number} {term.master}\n"
+            files.write_atomic(self._path, text, mode=0o644)
+            self._known = term

@@ -18,8 +18,11 @@ class ReplicaCalls(ABC):
 
     @abstractmethod
     @call(timeout=REPLICA)
-    def master_claim(self, epoch: int, master: str) -> MasterView:
-        """Follow a new master; DeposedError when another one has the term or a higher one."""
+    def master_claim(self, epoch: int, master: str, known: int | None = None) -> MasterView:
+        """Follow a new master; DeposedError when another one has the term or a higher one.
+
+        Also when this node has heard of a term later than ``known`` since it was asked.
+        """
 
     @abstractmethod
     @call(timeout=REPLICA)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ganeti.master.node_watch import find_silent
-from ganeti.model.names import NodeUuid
+from ganeti.recovery.master import find_silent
 
 LIMIT = 30.0
 NOW = 1000.0
 
 
-def nodes(*silences: float) -> dict[NodeUuid, float]:
-    return {NodeUuid(f"n{index}"): NOW - silence for index, silence in enumerate(silences)}
+def nodes(*silences: float) -> dict[str, float]:
+    return {f"n{index}": NOW - silence for index, silence in enumerate(silences)}
 
 
-def find(*silences: float) -> list[NodeUuid]:
+def find(*silences: float) -> list[str]:
     heard = nodes(*silences)
     return find_silent(heard, set(heard), LIMIT, NOW)
 

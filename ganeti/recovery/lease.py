@@ -1,0 +1,108 @@
+"""The lease of a node: permission to run guests that might be started elsewhere.
+
+Each answer of a node carries a stamp: a moment on its own clock. The next call of the master brings
+the stamp back, and the lease of the node begins at that moment. The master counts from the moment
+in which it sends that call, which is later. So it does not matter how long messages travel, whether
+they come twice or in another order, or for how long a daemon stood still.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ganeti.recovery import bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A moment on the clock of a node, since the boot with this id."""
+
+    boot: str
+    at: float
+    #: whether the watchdog of the node was on
+    armed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a call of the master brings: the newest stamp of the node, and the lease in seconds.
+
+    Without a stamp it says only that nodes need leases: the master knows none of this node.
+    """
+
+    stamp: Stamp | None
+    seconds: float
+
+
+class Holder:
+    """The lease as its node sees it. Not thread-safe."""
+
+    def __init__(self, boot: str) -> None:
+        self.boot = boot
+        #: length of the newest lease in seconds, 0: none was granted since the start
+        self.seconds = 0.0
+        #: whether a master has said that nodes need leases
+        self.needed = False
+        self._begin = 0.0
+        #: what the newest stamp said of the watchdog that the master has sent back
+        self.known_as_armed = False
+
+    def take(self, grant: Grant, now: float) -> bool:
+        """Note what a call brought; whether it is newer than what was known.
+
+        A stamp of another boot, or of the future, is not one that this node gave.
+        """
+        stamp = grant.stamp
+        self.needed = True
+        if stamp is None:
+            return False
+        if stamp.boot != self.boot or stamp.at > now or stamp.at < self._begin:
+            return False
+        self._begin = stamp.at
+        self.seconds = grant.seconds
+        self.known_as_armed = stamp.armed
+        return True
+
+    @property
+    def acts_until(self) -> float | None:
+        """Until when guests may run here; None: no lease was granted since the start."""
+        return self._begin + bounds.count_acting(self.seconds) if self.seconds else None
+
+    def may_act(self, now: float) -> bool:
+        """Whether the lease allows to act at this moment."""
+        until = self.acts_until
+        return until is not None and now < until
+
+
+@dataclass(slots=True)
+class Granted:
+    """The lease of one node as its master sees it."""
+
+    #: when the master sent the last call with a stamp, or when it can have been sent by another
+    since: float
+    stamp: Stamp | None = None
+
+    def hear(self, stamp: Stamp) -> bool:
+        """Note the stamp of an answer; False when a newer one is known.
+
+        Stamps of another boot replace those of the boot before.
+        """
+        known = self.stamp
+        if known is not None and known.boot == stamp.boot and stamp.at < known.at:
+            return False
+        self.stamp = stamp
+        return True
+
+    def give(self, seconds: float, now: float) -> Grant:
+        """What the call that is sent now brings."""
+        if self.stamp is not None:
+            self.since = max(self.since, now)
+        return Grant(self.stamp, seconds)
+
+    def is_over(self, seconds: float, now: float) -> bool:
+        """Whether the node has ended its guests, or was reset, if it obeys."""
+        return now >= self.find_end(seconds)
+
+    def find_end(self, seconds: float) -> float:
+        """When the lease is over on the clock of the master."""
+        return self.since + bounds.count_waiting(seconds)

@@ -1,0 +1,233 @@
+"""The machine of an acting master: how long it may act, which nodes have leases, whom to fence.
+
+Events go in, effects come out. All moments are of the master's own clock, which counts while the
+machine sleeps. A caller that has waited feeds :class:`Tick` before it acts on an older effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from ganeti.recovery import bounds
+from ganeti.recovery.lease import Grant, Granted, Stamp
+
+#: Seconds until a node whose fencing failed is fenced again.
+AGAIN_AFTER = 300.0
+
+# events ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a moment."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(Event):
+    """Time has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed(Event):
+    """A majority of the master candidates answered calls that were sent at ``at`` or later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Event):
+    """A node answered a call that was sent at ``at``."""
+
+    node: str
+    stamp: Stamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FenceEnded(Event):
+    """The attempt to prove the death of a node has ended."""
+
+    node: str
+    proven: bool
+
+
+# effects -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StepDown:
+    """Stop to act: another node may become the master."""
+
+    silence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Prove that this node is dead."""
+
+    node: str
+    silence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rebooted:
+    """The node has another boot than before: what ran on it does not run any more."""
+
+    node: str
+
+
+Effect = StepDown | Fence | Rebooted
+
+
+@dataclass(slots=True)
+class Settings:
+    """What the cluster says, in seconds; 0 for never, or without."""
+
+    failover_after: float = 0
+    fence_after: float = 0
+    node_lease: float = 0
+
+
+@dataclass(slots=True)
+class Watched:
+    """What the master knows of one node that is not offline."""
+
+    heard: float
+    lease: Granted
+    fenced: float = -AGAIN_AFTER
+    fencing: bool = False
+
+
+@dataclass
+class MasterMachine:
+    """One term of one master. Not thread-safe."""
+
+    settings: Settings
+    #: when a majority was last known to follow
+    contact: float
+    nodes: dict[str, Watched] = field(default_factory=dict)
+    #: nodes whose death can be proven; others are not fenced
+    provable: frozenset[str] = frozenset()
+    down: bool = False
+
+    def follow_nodes(self, names: Collection[str], provable: Iterable[str], now: float) -> None:
+        """The nodes that are not offline, this one included.
+
+        A node that is new here may have a lease of an earlier master, which has granted the last
+        one before its own lease was over.
+        """
+        self.provable = frozenset(provable)
+        self.nodes = {
+            name: self.nodes.get(name) or Watched(heard=now, lease=Granted(since=now))
+            for name in names
+        }
+
+    # the lease of the master -----------------------------------------------------------------
+
+    @property
+    def acts_until(self) -> float | None:
+        """Until when this master may act; None: without end."""
+        limit = self.settings.failover_after
+        return self.contact + bounds.count_acting(limit) if limit else None
+
+    def may_act(self, now: float) -> bool:
+        until = self.acts_until
+        return not self.down and (until is None or now < until)
+
+    # calls -----------------------------------------------------------------------------------
+
+    def grant(self, node: str, now: float) -> Grant | None:
+        """What the call to a node that is sent now brings; None for no lease.
+
+        A node that is being fenced gets no lease, so that its lease can end.
+        """
+        known = self.nodes.get(node)
+        if known is None or known.fencing or not self.may_act(now):
+            return None
+        return known.lease.give(self.settings.node_lease, now) if self.settings.node_lease else None
+
+    def feed(self, event: Event) -> list[Effect]:
+        """Apply an event; what to do now."""
+        if isinstance(event, Followed):
+            return self._follow_majority(event.at)
+        if isinstance(event, Answered):
+            return self._hear(event)
+        if isinstance(event, FenceEnded):
+            return self._end_fence(event)
+        return self._check(event.at)
+
+    def _follow_majority(self, sent: float) -> list[Effect]:
+        """A lease that ran out before this call was sent is over for good.
+
+        A candidate may have won a vote in the meantime, although nobody has told this node yet.
+        """
+        if not self.may_act(sent):
+            return self._check(sent)
+        self.contact = max(self.contact, sent)
+        return []
+
+    def _hear(self, event: Answered) -> list[Effect]:
+        known = self.nodes.get(event.node)
+        if known is None:
+            return []
+        known.heard = max(known.heard, event.at)
+        before, stamp = known.lease.stamp, event.stamp
+        if stamp is None or not known.lease.hear(stamp):
+            return []
+        changed = before is not None and before.boot != stamp.boot
+        return [Rebooted(event.node)] if changed else []
+
+    def _end_fence(self, event: FenceEnded) -> list[Effect]:
+        known = self.nodes.get(event.node)
+        if known is not None:
+            known.fencing = False
+            known.fenced = event.at
+        return []
+
+    def _check(self, now: float) -> list[Effect]:
+        if not self.may_act(now):
+            if self.down:
+                return []
+            self.down = True
+            return [StepDown(now - self.contact)]
+        limit = self.settings.fence_after
+        if not limit:
+            return []
+        effects: list[Effect] = []
+        for name in find_silent(self.heard, self.provable, limit, now):
+            known = self.nodes[name]
+            if not known.fencing and now - known.fenced >= AGAIN_AFTER:
+                known.fencing = True
+                effects.append(Fence(name, now - known.heard))
+        return effects
+
+    @property
+    def heard(self) -> dict[str, float]:
+        """When each node answered, or was seen for the first time."""
+        return {name: known.heard for name, known in self.nodes.items()}
+
+    # the lease of a node ---------------------------------------------------------------------
+
+    def find_lease_end(self, node: str) -> float | None:
+        """When the lease of a node is over; None: nodes have no leases, or it is unknown here."""
+        known, seconds = self.nodes.get(node), self.settings.node_lease
+        return known.lease.find_end(seconds) if known is not None and seconds else None
+
+    def is_armed(self, node: str) -> bool:
+        """Whether the watchdog of a node resets it when its lease ends."""
+        known = self.nodes.get(node)
+        return known is not None and known.lease.stamp is not None and known.lease.stamp.armed
+
+
+def find_silent(
+    heard: dict[str, float], watched: Collection[str], limit: float, now: float
+) -> list[str]:
+    """Nodes to fence: those watched that have not answered for ``limit`` seconds. Pure.
+
+    ``heard`` says when each node that is not offline, the master included, last answered. Nothing
+    is found unless more than half of them have answered within the limit.
+    """
+    silent = [name for name, moment in heard.items() if now - moment >= limit]
+    if 2 * len(silent) >= len(heard):
+        return []
+    return sorted(name for name in silent if name in watched)

@@ -1,0 +1,72 @@
+"""When a master candidate tries to take the place of a silent master. Pure.
+
+The master says with its calls after how much silence its place may be taken. A candidate that tries
+asks the others first (:mod:`ganeti.config.vote`), so one that alone was cut off changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+#: Seconds over which the first attempts of the candidates are spread.
+SPREAD = 3.0
+#: Longest pause in seconds between two attempts.
+LONGEST_PAUSE = 60.0
+#: Seconds until the first attempt of a node daemon that has heard no master since its start: the
+#: whole cluster may be booting. Without the master's word it tries that rarely, too.
+BOOT_PATIENCE = 120.0
+RARE_PAUSE = 600.0
+
+
+def plan_first_attempt(limit: int | None, chance: float) -> float | None:
+    """Seconds after the last sign of the master until the first attempt; None for never. Pure.
+
+    ``limit`` is what the master said, None when no master has spoken since the start of the node
+    daemon. ``chance`` from 0 to 1 keeps candidates from trying at the same moment.
+    """
+    if limit == 0:
+        return None
+    return (BOOT_PATIENCE if limit is None else limit) + SPREAD * chance
+
+
+def plan_next_attempt(limit: int | None, attempts: int, chance: float) -> float:
+    """Seconds from a failed attempt to the next one; ``attempts`` were made. Pure."""
+    if limit is None:
+        return RARE_PAUSE * (0.5 + chance)
+    return min(SPREAD * 2.0 ** (attempts - 1), LONGEST_PAUSE) * (0.5 + chance)
+
+
+class Candidate:
+    """Silence as one candidate sees it. Not thread-safe."""
+
+    def __init__(self, now: float, chance: Callable[[], float]) -> None:
+        self._chance = chance
+        self.limit: int | None = None
+        self.heard = now
+        self._attempts = 0
+        #: when to try next; None for never
+        self.tries_at: float | None = None
+        self._plan()
+
+    def hear(self, now: float, limit: int | None = None) -> None:
+        """The master called. ``limit`` is the silence that it allows; None: as before."""
+        self.heard = now
+        self._attempts = 0
+        if limit is not None:
+            self.limit = limit
+        self._plan()
+
+    def is_due(self, now: float) -> bool:
+        """Whether to try now."""
+        return self.tries_at is not None and now >= self.tries_at
+
+    def end_attempt(self, now: float) -> None:
+        """An attempt was made; it changed nothing if the master is still silent."""
+        self._attempts += 1
+        pause = plan_next_attempt(self.limit, self._attempts, self._chance())
+        if self.is_due(now):
+            self.tries_at = now + pause
+
+    def _plan(self) -> None:
+        first = plan_first_attempt(self.limit, self._chance())
+        self.tries_at = None if first is None else self.heard + first

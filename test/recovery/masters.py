@@ -1,0 +1,498 @@
+"""The master role in the simulator: the vote, the claim, copies of the state, fencing, starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from world import PERIOD, RESTART, BrokenPromiseError, Host, State, World
+
+from ganeti import errors
+from ganeti.config import vote
+from ganeti.model.node import Node
+from ganeti.recovery import bounds
+from ganeti.recovery.ladder import Failed, Ladder, Look, Proven, Rung, Try, Wait
+from ganeti.recovery.master import (
+    Answered,
+    Fence,
+    FenceEnded,
+    Followed,
+    MasterMachine,
+    Settings,
+    StepDown,
+    Tick,
+)
+from ganeti.recovery.node import AttemptEnded, Signed
+from ganeti.rpc.client import Answer
+from ganeti.rpc.objects import MasterView
+
+_SILENT = errors.RpcError("no answer")
+
+
+class Electorate:
+    """As much of a configuration as the vote looks at, as one host's copy has it."""
+
+    def __init__(self, world: World, state: State, master: str) -> None:
+        self.nodes = {
+            host.name: Node(
+                uuid=host.name,
+                name=host.name,
+                primary_ip="",
+                secondary_ip="",
+                group="",
+                master_candidate=host.is_candidate,
+                offline=host.name in state.offline,
+            )
+            for host in world.hosts.values()
+        }
+        self.cluster = self
+        self.master_node = master
+
+
+class Master:
+    """One master daemon. It ends when its machine says so."""
+
+    def __init__(self, game: Game, host: Host, number: int) -> None:
+        assert host.state is not None
+        self.game = game
+        self.world = game.world
+        self.host = host
+        self.number = number
+        self.state = State((number, 0), dict(host.state.homes), host.state.offline)
+        host.state = self.state
+        world, now = self.world, host.clock()
+        settings = Settings(world.failover_after, world.fence_after, world.node_lease)
+        self.machine = MasterMachine(settings, contact=now)
+        self._follow(now + bounds.count_waiting(world.failover_after))
+        self.contacts: dict[str, float] = {}
+        self.seen_running: dict[str, tuple[str, ...]] = {}
+        self.starts = 0
+        self._commits: list[tuple[tuple[int, int], set[str], Callable[[], None]]] = []
+        world.after(0.0, self._loop)
+
+    def lives(self) -> bool:
+        return self.host.master is self
+
+    def _follow(self, now: float) -> None:
+        world = self.world
+        online = [name for name in world.hosts if name not in self.state.offline]
+        provable = [n for n in online if n != self.host.name]
+        self.machine.follow_nodes(online, provable, now)
+
+    # every few seconds -------------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        world, host = self.world, self.host
+        if not self.lives() or world.put_off(host, "master", self._loop):
+            return
+        if not self._look():
+            return
+        for other in world.hosts.values():
+            if other.name in self.state.offline:
+                continue
+            if other.is_candidate:
+                self._send_state(other)
+            self._call_node(other)
+        self._start_guests()
+        world.after(PERIOD / host.rate, self._loop)
+
+    def _look(self) -> bool:
+        """What the machine wants now; False when this daemon has ended."""
+        for effect in self.machine.feed(Tick(self.host.clock())):
+            if isinstance(effect, StepDown):
+                self.end("lost the majority")
+                return False
+            if isinstance(effect, Fence):
+                self.world.count("fencing begun")
+                self._fence(effect.node)
+        return True
+
+    def end(self, why: str) -> None:
+        if not self.lives():
+            return
+        self.world.tell(f"{self.host.name} ends as master of term {self.number}: {why}")
+        self.world.count("master stepped down")
+        self.host.end_master()
+        self.world.after(RESTART, self.game.resume, self.host)
+
+    def _send_state(self, other: Host) -> None:
+        sent, state, number = self.host.clock(), self.state, self.number
+        limit = self.world.failover_after
+
+        def serve() -> bool | None:
+            term = other.term.hear(number, self.host.name)
+            if term is None:
+                return False
+            other.term = term
+            other.machine.feed(Signed(other.clock(), limit))
+            other.plan_wake()
+            if other is not self.host and (
+                other.state is None or other.state.position < state.position
+            ):
+                other.state = state
+                if other.master is not None:
+                    other.master.end("another master writes here")
+            return True
+
+        def answer(ok: bool | None) -> None:
+            if ok is None:
+                return
+            if not ok:
+                self.end("deposed")
+                return
+            self.contacts[other.name] = max(sent, self.contacts.get(other.name, 0.0))
+            self._count_contact()
+            self._note_copy(other.name, state.position)
+
+        self.world.call(self.host, other, serve, answer, self.lives)
+
+    def _count_contact(self) -> None:
+        voters = [h.name for h in self.world.hosts.values() if h.is_candidate]
+        voters = [name for name in voters if name not in self.state.offline]
+        moments = sorted((self.contacts.get(name, -1.0) for name in voters), reverse=True)
+        moment = moments[vote.majority(len(voters)) - 1]
+        if moment >= 0:
+            for effect in self.machine.feed(Followed(moment)):
+                if isinstance(effect, StepDown):
+                    self.end("lost the majority, and found it again too late")
+
+    def _call_node(self, other: Host) -> None:
+        sent = self.host.clock()
+        grant, number = self.machine.grant(other.name, sent), self.number
+
+        def serve() -> Any:
+            term = other.term.hear(number, self.host.name)
+            if term is None:
+                return False
+            other.term = term
+            other.hear_call(grant)
+            return other.machine.make_stamp(other.clock()), tuple(sorted(other.running))
+
+        def answer(value: Any) -> None:
+            if value is None:
+                return
+            if value is False:
+                self.end("deposed")
+                return
+            stamp, running = value
+            self.machine.feed(Answered(sent, other.name, stamp))
+            self.seen_running[other.name] = running
+
+        self.world.call(self.host, other, serve, answer, self.lives)
+
+    # changes -----------------------------------------------------------------------------------
+
+    def change(self, homes: dict[str, str], offline: frozenset[str], then: Any) -> None:
+        """Change the state; ``then`` follows when a majority of the candidates has it."""
+        term, sequence = self.state.position
+        position = (term, sequence + 1)
+        self.state = self.host.state = State(position, homes, offline)
+        self._commits.append((position, {self.host.name}, then))
+        for other in self.world.hosts.values():
+            if other.is_candidate and other is not self.host and other.name not in offline:
+                self._send_state(other)
+        self._note_copy(self.host.name, position)
+
+    def _note_copy(self, name: str, position: tuple[int, int]) -> None:
+        voters = [h.name for h in self.world.hosts.values() if h.is_candidate]
+        needed = vote.majority(sum(name not in self.state.offline for name in voters))
+        done = []
+        for entry in self._commits:
+            if position >= entry[0]:
+                entry[1].add(name)
+                if len(entry[1]) >= needed:
+                    done.append(entry)
+        for entry in done:
+            self._commits.remove(entry)
+            entry[2]()
+
+    # fencing -----------------------------------------------------------------------------------
+
+    def _fence(self, name: str) -> None:
+        target = self.world.hosts[name]
+        devices = [Rung.AGENT] if target.device is not None else []
+        machine = self.machine
+        ladder = Ladder(
+            devices,
+            lease_over=machine.find_lease_end(name),
+            watchdog=machine.is_armed(name),
+        )
+        self._climb(ladder, target)
+
+    def _climb(self, ladder: Ladder, target: Host) -> None:
+        world, host = self.world, self.host
+        if not self.lives() or world.put_off(host, "master", self._climb, ladder, target):
+            return
+        if not self._look():
+            return
+        step = ladder.decide(host.clock())
+        if isinstance(step, Wait):
+            world.at(host.to_true(step.until) + 1e-6, self._climb, ladder, target)
+        elif isinstance(step, Try):
+            world.after(world.rng.uniform(0.5, 4.0), self._switch_off, ladder, target)
+        elif isinstance(step, Look):
+            self._call_again(ladder, target)
+        elif isinstance(step, Failed):
+            world.count("not proven")
+            self._end_fence(target, proven=False)
+        elif isinstance(step, Proven):
+            world.count(f"proven by {step.rung.value}")
+            self._give_away(target)
+
+    def _switch_off(self, ladder: Ladder, target: Host) -> None:
+        device = target.device
+        assert device is not None
+        if device.mode == "works":
+            target.cut_power()
+        ladder.note_result("cannot be reached" if device.mode == "fails" else "")
+        self._climb(ladder, target)
+
+    def _call_again(self, ladder: Ladder, target: Host) -> None:
+        def answer(value: bool | None) -> None:
+            ladder.note_call(answers=value is not None)
+            self._climb(ladder, target)
+
+        self.world.call(self.host, target, lambda: True, answer, self.lives)
+
+    def _end_fence(self, target: Host, *, proven: bool) -> None:
+        self.machine.feed(FenceEnded(self.host.clock(), target.name, proven))
+
+    def _give_away(self, dead: Host) -> None:
+        """The node is offline from now on, and its guests live elsewhere."""
+        now = self.host.clock()
+        fresh = [
+            name
+            for name, heard in self.machine.heard.items()
+            if name != dead.name and now - heard < 2 * PERIOD
+        ]
+        if not fresh:
+            self._end_fence(dead, proven=False)
+            return
+        homes = {
+            guest: self.world.rng.choice(fresh) if home == dead.name else home
+            for guest, home in self.state.homes.items()
+        }
+        offline = self.state.offline | {dead.name}
+        self.world.tell(f"{self.host.name} moves the guests of {dead.name}")
+
+        def then() -> None:
+            self.world.count("node replaced")
+            self._end_fence(dead, proven=True)
+            self._follow(self.host.clock())
+
+        self.change(homes, offline, then)
+
+    # guests ------------------------------------------------------------------------------------
+
+    def _start_guests(self) -> None:
+        if self._commits:
+            return
+        for guest, home in self.state.homes.items():
+            running = self.seen_running.get(home)
+            known = self.machine.nodes.get(home)
+            if running is None or guest in running or known is None or known.fencing:
+                continue
+            self._start(guest, self.world.hosts[home])
+
+    def _start(self, guest: str, target: Host) -> None:
+        now = self.host.clock()
+        if not self.machine.may_act(now):
+            return
+        self.starts += 1
+        right = (self.number, self.starts)
+        grant, number = self.machine.grant(target.name, now), self.number
+        world = self.world
+
+        def run(life: int) -> None:
+            if life != target.life or not target.on:
+                return
+            if world.put_off(target, "node", run, life):
+                return
+            if target.machine.may_start(target.clock()):
+                self.game.begin(guest, target)
+
+        def serve() -> bool:
+            term = target.term.hear(number, self.host.name)
+            if term is None:
+                return False
+            target.term = term
+            target.hear_call(grant)
+            if right <= target.rights.get(guest, (0, 0)) or guest in target.running:
+                return True
+            if not target.machine.may_start(target.clock()):
+                return True
+            target.rights[guest] = right
+            delay = world.rng.uniform(0.1, 2.0) + max(0.0, target.stalled_until - world.now)
+            world.after(delay, run, target.life)
+            return True
+
+        self.world.call(self.host, target, serve, lambda _value: None, self.lives)
+
+
+class Game:
+    """The rules of the vote around a world, and what must never happen in it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        world.attempt = self.attempt
+        world.resume_master = self.resume
+
+    # invariants --------------------------------------------------------------------------------
+
+    def find_acting(self) -> list[Master]:
+        return [
+            host.master
+            for host in self.world.hosts.values()
+            if host.on and host.master is not None and host.master.machine.may_act(host.clock())
+        ]
+
+    def begin(self, guest: str, host: Host) -> None:
+        """A guest begins to run; nowhere else may it run at this moment."""
+        others = [h.name for h in self.world.hosts.values() if h is not host and guest in h.running]
+        host.running.add(guest)
+        self.world.tell(f"{guest} runs on {host.name}")
+        self.world.count("guest started")
+        if others:
+            raise BrokenPromiseError(f"{guest} runs on {host.name} and on {others}")
+
+    def crown(self, host: Host, number: int) -> None:
+        host.master = Master(self, host, number)
+        self.world.tell(f"{host.name} is the master of term {number}")
+        self.world.count("master began")
+        acting = self.find_acting()
+        if len(acting) > 1:
+            raise BrokenPromiseError(
+                f"masters that act: {', '.join(sorted(m.host.name for m in acting))}"
+            )
+
+    # the vote ----------------------------------------------------------------------------------
+
+    def attempt(self, host: Host) -> None:
+        """A candidate has not heard the master for long enough."""
+        self.world.count("attempt to take over")
+        if host.master is not None or host.state is None:
+            self._end_attempt(host)
+            return
+        Election(self, host, if_silent=True).ask()
+
+    def resume(self, host: Host) -> None:
+        """A master daemon is started again where it was; it serves when it wins a vote."""
+        if not host.on or host.master is not None or host.state is None:
+            return
+        if host.term.master != host.name:
+            return
+        Election(self, host, if_silent=False).ask()
+
+    def _end_attempt(self, host: Host) -> None:
+        host.machine.feed(AttemptEnded(host.clock()))
+        host.plan_wake()
+
+
+class Election:
+    """One attempt of one host: ask, judge, claim, judge again."""
+
+    def __init__(self, game: Game, host: Host, *, if_silent: bool) -> None:
+        assert host.state is not None
+        self.game, self.world, self.host = game, game.world, host
+        self.if_silent = if_silent
+        self.boot, self.life = host.boot, host.machine
+        self.config: Any = Electorate(self.world, host.state, host.term.master)
+        self.number = 0
+        self.known: dict[str, int] = {}
+
+    def _lives(self) -> bool:
+        return self.host.on and self.host.boot == self.boot and self.host.master is None
+
+    def _gather(self, hosts: list[Host], serve: Callable[[Host], Any], then: Any) -> None:
+        answers: dict[str, Any] = {}
+
+        def note(name: str, value: Any) -> None:
+            node = self.config.nodes[name]
+            answers[name] = (
+                Answer(node, error=_SILENT) if value is None else Answer(node, value=value)
+            )
+            if len(answers) == len(hosts):
+                then(answers)
+
+        for other in hosts:
+            self.world.call(
+                self.host,
+                other,
+                lambda other=other: serve(other),
+                lambda value, name=other.name: note(name, value),
+                self._lives,
+            )
+
+    @staticmethod
+    def _view(other: Host) -> MasterView:
+        candidate = other.machine.candidate
+        return MasterView(
+            master=other.term.master,
+            epoch=other.term.number,
+            position=other.state.position if other.state is not None else (0, 0),
+            config_serial=1 if other.state is not None else None,
+            silence=other.clock() - candidate.heard if candidate is not None else None,
+        )
+
+    def _own(self) -> vote.Own:
+        state = self.host.state
+        assert state is not None
+        return vote.Own(self.config.nodes[self.host.name], 1, 0, state.position, False)
+
+    def ask(self) -> None:
+        voters = [h for h in self.world.hosts.values() if not self.config.nodes[h.name].offline]
+        self._gather(voters, self._view, self._judge_silence)
+
+    def _judge_silence(self, answers: dict[str, Any]) -> None:
+        if self.if_silent and vote.find_living_master(
+            self.config, answers, self.world.failover_after, own=self.host.name
+        ):
+            self._give_up()
+            return
+        voters = [h for h in self.world.hosts.values() if not self.config.nodes[h.name].offline]
+        self._gather(voters, self._view, self._judge)
+
+    def _judge(self, answers: dict[str, Any]) -> None:
+        own = self._own()
+        problem = vote.explain_missing_answers(self.config, own, answers)
+        if self.if_silent:
+            limit = self.world.failover_after
+            problem = problem or vote.find_living_master(
+                self.config, answers, limit, own=self.host.name
+            )
+        else:
+            problem = problem or vote.find_other_master(self.config, own, answers)
+            limit = self.world.failover_after
+            problem = problem or vote.find_later_term(self.config, answers, limit, self.host.name)
+        problem = problem or vote.find_newer_data(self.config, own, answers)
+        if problem is not None:
+            self._give_up()
+            return
+        seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
+        self.number = max([own.position[0], *seen]) + 1
+        self.known = {n: a.value.epoch for n, a in answers.items() if a.value is not None}
+        awake = [self.world.hosts[name] for name, answer in answers.items() if answer.ok]
+        self._gather(awake, self._claim_at, self._judge_claim)
+
+    def _claim_at(self, other: Host) -> MasterView | None:
+        term = other.term.claim(self.number, self.host.name, self.known[other.name])
+        if term is None:
+            return None
+        other.term = term
+        other.machine.feed(Signed(other.clock()))
+        other.plan_wake()
+        return self._view(other)
+
+    def _judge_claim(self, answers: dict[str, Any]) -> None:
+        own = self._own()
+        problem = vote.find_newer_data(self.config, own, answers)
+        problem = problem or vote.explain_missing_answers(self.config, own, answers)
+        if problem is None:
+            self.game.crown(self.host, self.number)
+        self._give_up()
+
+    def _give_up(self) -> None:
+        if self.host.machine is self.life:
+            self.game._end_attempt(self.host)
+        if not self.if_silent and self.host.master is None:
+            self.world.after(RESTART, self.game.resume, self.host)

@@ -1,0 +1,41 @@
+"""Play many schedules on all processors and print what happened: ``run_schedules.py COUNT``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+from schedules import FAULTS, Outcome, play
+
+_CHUNK = 50
+
+
+def main(count: int) -> int:
+    """Exit code 1 when a schedule broke a promise; its seed is printed."""
+    begin = time.monotonic()
+    kinds: Counter[str] = Counter()
+    events: Counter[str] = Counter()
+    bad: list[Outcome] = []
+    slowest = 0.0
+    with ProcessPoolExecutor() as pool:
+        for outcome in pool.map(play, range(count), chunksize=_CHUNK):
+            kinds.update(set(outcome.kinds))
+            events.update(outcome.counts)
+            slowest = max(slowest, outcome.recovered)
+            if outcome.problem:
+                bad.append(outcome)
+                print(f"seed {outcome.seed}, {outcome.nodes} nodes: {outcome.problem}")
+    taken = time.monotonic() - begin
+    print(f"{count} schedules, {len(bad)} broke a promise")
+    print(f"{taken:.0f} s, {1000 * taken / count:.1f} ms each; slowest recovery {slowest:.0f} s")
+    for kind in FAULTS:
+        print(f"{kinds[kind]:8d} schedules with: {kind}")
+    for what, number in sorted(events.items()):
+        print(f"{number:8d} {what}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -1,0 +1,262 @@
+"""One random schedule of faults over a simulated cluster, from a seed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from masters import Game
+from world import BrokenPromiseError, Device, Faults, Host, State, World
+
+#: Seconds during which faults happen, and after the last one for everything to be whole again.
+FAULTY = 120.0
+RECOVERY = 900.0
+GUESTS = 3
+
+
+@dataclass
+class Outcome:
+    """How one schedule ended."""
+
+    seed: int
+    nodes: int
+    kinds: list[str]
+    counts: dict[str, int]
+    problem: str = ""
+    #: seconds from the end of the faults until everything was whole
+    recovered: float = 0.0
+    steps: int = 0
+    story: list[str] = field(default_factory=list)
+
+
+class Schedule:
+    """A cluster of 3 to 9 nodes and what happens to it."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rng = rng = random.Random(seed)
+        self.kinds: list[str] = []
+        self.world = World(
+            rng, node_lease=30.0, failover_after=15, fence_after=rng.choice((30.0, 60.0))
+        )
+        self.game = Game(self.world)
+        count = rng.choice((3, 3, 4, 5, 5, 6, 7, 9))
+        candidates = max(3, min(count, rng.choice((3, 5, 9))))
+        for number in range(count):
+            self._add_host(f"node{number + 1}", candidate=number < candidates)
+
+    def _add_host(self, name: str, *, candidate: bool) -> None:
+        rng, world = self.rng, self.world
+        host = Host(world, name, candidate=candidate)
+        host.rate = 1.0 + rng.uniform(-0.0099, 0.0099)
+        host.has_watchdog = rng.random() < 0.5
+        if rng.random() < 0.7:
+            host.device = Device(rng.choice(("works", "works", "works", "fails", "lies")))
+        host.machine.wants_watchdog = host.has_watchdog
+        world.hosts[name] = host
+
+    def begin(self) -> None:
+        """A healthy cluster with guests, a minute after its start."""
+        world, hosts = self.world, list(self.world.hosts.values())
+        names = [host.name for host in hosts]
+        homes = {f"guest{n}": self.rng.choice(names) for n in range(GUESTS)}
+        for host in hosts:
+            host.term = host.term.claim(1, names[0]) or host.term
+            if host.is_candidate:
+                host.state = State((1, 0), homes)
+            host.plan_wake()
+        self.game.crown(hosts[0], 1)
+        world.run(45.0)
+
+    def play(self) -> Outcome:
+        """Begin, faults, the end of all faults, and what became of it."""
+        world = self.world
+        problem = ""
+        end = 0.0
+        try:
+            self.begin()
+            self._plan_faults(world.now, world.now + FAULTY)
+            world.run(world.now + FAULTY)
+            self._heal()
+            end = world.now
+            if not world.run(end + RECOVERY, self.is_whole):
+                problem = f"not whole after {RECOVERY:.0f} s: {self.explain()}"
+        except BrokenPromiseError as err:
+            problem = str(err)
+        return Outcome(
+            self.seed,
+            len(world.hosts),
+            self.kinds,
+            world.counts,
+            problem,
+            world.now - end,
+            world.steps,
+            world.story,
+        )
+
+    # faults ------------------------------------------------------------------------------------
+
+    def _plan_faults(self, begin: float, end: float) -> None:
+        rng = self.rng
+        for _ in range(rng.choice((1, 2, 3, 4, 6))):
+            kind = rng.choice(tuple(FAULTS))
+            self.kinds.append(kind)
+            moment = rng.uniform(begin, end - 20.0)
+            self.world.at(moment, FAULTS[kind], self, rng.uniform(1.0, 90.0))
+
+    def _pick(self) -> Host:
+        """A host; more often the one with the master daemon."""
+        hosts = list(self.world.hosts.values())
+        masters = [host for host in hosts if host.master is not None]
+        return self.rng.choice(masters if masters and self.rng.random() < 0.4 else hosts)
+
+    def _may_stand_still(self, host: Host) -> bool:
+        """A device that lies is one fault; a node daemon that does not obey would be a second."""
+        return host.device is None or host.device.mode != "lies" or host.has_watchdog
+
+    def lose_messages(self, seconds: float) -> None:
+        rng = self.rng
+        self.world.faults = Faults(
+            loss=rng.choice((0.0, 0.05, 0.3)),
+            late=rng.choice((0.0, 0.05, 0.2)),
+            twice=rng.choice((0.0, 0.1)),
+        )
+        self.world.after(seconds, self._mend_messages)
+
+    def _mend_messages(self) -> None:
+        self.world.faults = Faults()
+
+    def cut_off(self, seconds: float) -> None:
+        """One node, or a part of them, one way or both ways."""
+        rng, world = self.rng, self.world
+        names = list(world.hosts)
+        inside = {self._pick().name} | {n for n in names if rng.random() < 0.2}
+        way = rng.choice(("both", "both", "in", "out"))
+        for one in inside:
+            for other in names:
+                if other not in inside:
+                    if way != "in":
+                        world.cut.add((one, other))
+                    if way != "out":
+                        world.cut.add((other, one))
+        world.after(seconds, world.cut.clear)
+
+    def flap(self, seconds: float) -> None:
+        """A link that comes and goes."""
+        for _ in range(4):
+            self.world.after(self.rng.uniform(0, seconds), self.cut_off, seconds / 8)
+
+    def crash(self, seconds: float) -> None:
+        host = self._pick()
+        self.world.tell(f"power of {host.name} fails")
+        host.cut_power()
+        if self.rng.random() < 0.5:
+            self.world.after(seconds, host.switch_on)
+
+    def kill_node_daemon(self, seconds: float) -> None:
+        host = self._pick()
+        if self._may_stand_still(host):
+            self.world.tell(f"node daemon of {host.name} is killed")
+            host.end_daemon()
+            self.world.after(
+                min(seconds, 10.0) if self.rng.random() < 0.5 else seconds, host.start_daemon
+            )
+
+    def kill_master(self, seconds: float) -> None:
+        host = self._pick()
+        if host.master is not None:
+            host.end_master()
+            self.world.after(5.0, self.game.resume, host)
+
+    def freeze(self, seconds: float) -> None:
+        """A process, or all of them, stands still."""
+        host = self._pick()
+        for process in self.rng.choice((("node",), ("master",), ("node", "master"))):
+            if process == "master" or self._may_stand_still(host):
+                self.world.tell(f"{process} daemon of {host.name} stands still for {seconds:.0f} s")
+                host.freeze(process, seconds)
+
+    def stall(self, seconds: float) -> None:
+        host = self._pick()
+        if self._may_stand_still(host):
+            self.world.tell(f"disks of {host.name} stand still for {seconds:.0f} s")
+            host.stalled_until = self.world.now + seconds
+
+    def disarm(self, seconds: float) -> None:
+        """An administrator switches a watchdog off, and later on again."""
+        host = self._pick()
+        if host.has_watchdog and self._may_disarm(host):
+            host.machine.wants_watchdog = False
+            self.world.after(seconds, self._arm, host)
+
+    def _may_disarm(self, host: Host) -> bool:
+        return host.device is None or host.device.mode != "lies"
+
+    @staticmethod
+    def _arm(host: Host) -> None:
+        host.machine.wants_watchdog = True
+
+    # the end -----------------------------------------------------------------------------------
+
+    def _heal(self) -> None:
+        world = self.world
+        world.tell("all faults end")
+        world.cut.clear()
+        world.faults = Faults()
+        for host in world.hosts.values():
+            host.thaw()
+            host.stalled_until = min(host.stalled_until, world.now)
+            if host.on:
+                host.start_daemon()
+        state = self._newest()
+        voters = [h for h in world.hosts.values() if h.name not in state.offline]
+        for group in (voters, [h for h in voters if h.is_candidate]):
+            for host in group:
+                if sum(h.on for h in group) <= len(group) // 2:
+                    host.switch_on()
+        holders = [h for h in voters if h.state is not None and h.state.position == state.position]
+        for host in holders:  # those that have what was acknowledged
+            if sum(h.on for h in holders) <= 0:
+                host.switch_on()
+
+    def _newest(self) -> State:
+        states = [h.state for h in self.world.hosts.values() if h.state is not None]
+        return max(states, key=lambda state: state.position)
+
+    def is_whole(self) -> bool:
+        return self.explain() == ""
+
+    def explain(self) -> str:
+        """What is not whole yet; empty when all is."""
+        acting = self.game.find_acting()
+        if len(acting) != 1:
+            return f"{len(acting)} masters act"
+        master = acting[0]
+        for guest, home in master.state.homes.items():
+            host = self.world.hosts[home]
+            if guest not in host.running and self._is_owed(master, host):
+                return f"{guest} does not run on {home} (on: {host.on})"
+        return ""
+
+    def _is_owed(self, master: object, host: Host) -> bool:
+        """Whether its guests must run: the node lives, or its death can be proven."""
+        if host.on:
+            return True
+        return host.device is not None and host.device.mode != "fails"
+
+
+FAULTS = {
+    "messages lost, late, doubled": Schedule.lose_messages,
+    "network cut": Schedule.cut_off,
+    "flapping link": Schedule.flap,
+    "power failure": Schedule.crash,
+    "node daemon killed": Schedule.kill_node_daemon,
+    "master daemon killed": Schedule.kill_master,
+    "process frozen": Schedule.freeze,
+    "disks stall": Schedule.stall,
+    "watchdog switched off": Schedule.disarm,
+}
+
+
+def play(seed: int) -> Outcome:
+    return Schedule(seed).play()

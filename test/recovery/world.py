@@ -1,0 +1,342 @@
+"""A cluster that exists only in memory: hosts, their clocks, the network, fence devices.
+
+Time is a number. Everything that happens is an entry in one queue, so a seed plays the same
+schedule again. The decisions are those of :mod:`ganeti.recovery` and :mod:`ganeti.config.vote`;
+this module performs their effects as the daemons do.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ganeti.recovery import bounds
+from ganeti.recovery.node import Called, Effect, GuestsEnded, NodeMachine, Tick
+from ganeti.recovery.terms import Term
+
+#: Seconds between two calls of the master, and until a call fails.
+PERIOD = 5.0
+#: Seconds until a daemon that has ended is started again.
+RESTART = 5.0
+
+
+class BrokenPromiseError(AssertionError):
+    """Something happened that must never happen."""
+
+
+@dataclass(slots=True)
+class Faults:
+    """What goes wrong with messages; probabilities for each."""
+
+    loss: float = 0.0
+    late: float = 0.0
+    twice: float = 0.0
+
+
+@dataclass(slots=True)
+class State:
+    """What the candidates have copies of."""
+
+    position: tuple[int, int]
+    homes: dict[str, str]
+    offline: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Device:
+    """The fence device of a host: works, fails, or lies."""
+
+    mode: str = "works"
+
+
+class Host:
+    """One server: what is on its disk, what runs on it, and its clock."""
+
+    def __init__(self, world: World, name: str, *, candidate: bool) -> None:
+        self.world = world
+        self.name = name
+        self.is_candidate = candidate
+        self.rate = 1.0
+        self.has_watchdog = False
+        self.device: Device | None = None
+        # on disk
+        self.term = Term()
+        self.state: State | None = None
+        self.rights: dict[str, tuple[int, int]] = {}
+        # until the power is cut
+        self.on = True
+        self.boot = 0
+        self.booted = 0.0
+        self.running: set[str] = set()
+        self.stalled_until = 0.0
+        # processes: until when they stand still, and what waits for them
+        self.frozen = {"node": 0.0, "master": 0.0}
+        self.machine = self._make_machine()
+        #: counts lives of the node daemon, so that what a dead one was to do is dropped
+        self.life = 0
+        self.daemon_up = True
+        #: when the watchdog was fed for the last time before the daemon stood still or ended
+        self.fed = 0.0
+        self.master: Any = None
+        self.fed_check = False
+        self._wake: float | None = None
+
+    def _make_machine(self) -> NodeMachine:
+        rng = self.world.rng
+        machine = NodeMachine(
+            f"{self.name}.{self.boot}", self.clock(), rng.random, candidate=self.is_candidate
+        )
+        machine.wants_watchdog = self.has_watchdog
+        return machine
+
+    # time --------------------------------------------------------------------------------------
+
+    def clock(self) -> float:
+        """This host's clock: seconds since its boot, by its own rate."""
+        return (self.world.now - self.booted) * self.rate
+
+    def to_true(self, moment: float) -> float:
+        return self.booted + moment / self.rate
+
+    # power and processes -----------------------------------------------------------------------
+
+    def cut_power(self) -> None:
+        if not self.on:
+            return
+        self.on = False
+        self.running.clear()
+        self.end_daemon()
+        self.end_master()
+
+    def switch_on(self) -> None:
+        if self.on:
+            return
+        self.on = True
+        self.boot += 1
+        self.booted = self.world.now
+        self.frozen = {"node": 0.0, "master": 0.0}
+        self.stalled_until = 0.0
+        self.start_daemon()
+        self.world.after(RESTART, self.world.resume_master, self)
+
+    def end_daemon(self) -> None:
+        """The node daemon is killed; its guests go on."""
+        self.life += 1
+        if self.daemon_up:
+            self._note_fed()
+        self.daemon_up = False
+
+    def start_daemon(self) -> None:
+        if not self.on or self.daemon_up:
+            return
+        self.machine = self._make_machine()
+        self.daemon_up = True
+        self._wake = None
+        self.plan_wake()
+
+    def end_master(self) -> None:
+        self.master = None
+
+    def freeze(self, process: str, seconds: float) -> None:
+        until = self.world.now + seconds
+        if process == "node" and self.frozen["node"] <= self.world.now:
+            self._note_fed()
+        self.frozen[process] = max(self.frozen[process], until)
+
+    def thaw(self) -> None:
+        for process in self.frozen:
+            self.frozen[process] = min(self.frozen[process], self.world.now)
+
+    # the node daemon ---------------------------------------------------------------------------
+
+    def plan_wake(self) -> None:
+        wake = self.machine.find_wake()
+        if wake is None or (self._wake is not None and self._wake <= wake):
+            return
+        self._wake = wake
+        self.world.at(max(self.to_true(wake) + 1e-6, self.world.now), self._tick, self.life)
+
+    def _tick(self, life: int) -> None:
+        if life != self.life or not self.daemon_up:
+            return
+        if self.world.put_off(self, "node", self._tick, life):
+            return
+        self._wake = None
+        self.perform(self.machine.feed(Tick(self.clock())))
+        self.plan_wake()
+
+    def hear_call(self, grant: Any) -> None:
+        """A call of the master whose term counts."""
+        if grant is not None:
+            self.perform(self.machine.feed(Called(self.clock(), grant)))
+        self.plan_wake()
+
+    def perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if effect is Effect.ATTEMPT:
+                self.world.attempt(self)
+            elif effect is Effect.END_GUESTS:
+                self.world.after(self.world.rng.uniform(0.05, 2.0), self._end_guests, self.life)
+            elif effect is Effect.FEED and not self.fed_check:
+                self.fed_check = True
+                self.fed = self.world.now
+                self._check_watchdog(self.boot)
+
+    def _end_guests(self, life: int) -> None:
+        """SIGKILL; a guest whose disk stands still does not die of it."""
+        if life != self.life:
+            return
+        if self.stalled_until > self.world.now:
+            self.world.at(self.stalled_until, self._end_guests, life)
+            return
+        if not self.machine.holder.may_act(self.clock()):
+            self.running.clear()
+        self.machine.feed(GuestsEnded(self.clock()))
+
+    # the watchdog ------------------------------------------------------------------------------
+
+    def _note_fed(self) -> None:
+        self.fed = self.find_last_fed()
+
+    def find_last_fed(self) -> float:
+        """When the watchdog was fed for the last time, which happens each second."""
+        until = self.machine.holder.acts_until
+        active = self.daemon_up and self.frozen["node"] <= self.world.now
+        if not active or until is None:
+            return self.fed
+        return max(self.fed, min(self.world.now, self.to_true(until)))
+
+    def _check_watchdog(self, boot: int) -> None:
+        if boot != self.boot or not self.on:
+            self.fed_check = False
+            return
+        last = self.find_last_fed()
+        limit = bounds.count_watchdog(self.world.node_lease)
+        if self.world.now - last >= limit - 1e-6:
+            self.fed_check = False
+            self.world.count("reset by the watchdog")
+            self.cut_power()
+            self.world.after(20.0, self.switch_on)
+            return
+        self.world.at(last + limit, self._check_watchdog, boot)
+
+
+@dataclass
+class World:
+    """The queue of what happens, the network and the hosts."""
+
+    rng: random.Random
+    node_lease: float
+    failover_after: int
+    fence_after: float
+    now: float = 0.0
+    hosts: dict[str, Host] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
+    cut: set[tuple[str, str]] = field(default_factory=set)
+    counts: dict[str, int] = field(default_factory=dict)
+    story: list[str] = field(default_factory=list)
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._number = 0
+        self.attempt: Callable[[Host], None] = lambda _host: None
+        self.resume_master: Callable[[Host], None] = lambda _host: None
+
+    def at(self, moment: float, what: Callable[..., None], *args: Any) -> None:
+        self._number += 1
+        heapq.heappush(self._queue, (moment, self._number, what, args))
+
+    def after(self, seconds: float, what: Callable[..., None], *args: Any) -> None:
+        self.at(self.now + seconds, what, *args)
+
+    def put_off(self, host: Host, process: str, what: Callable[..., None], *args: Any) -> bool:
+        """Whether a process stands still; then the same is done when it goes on."""
+        until = host.frozen[process]
+        if until <= self.now:
+            return False
+        self.at(until, what, *args)
+        return True
+
+    def run(self, until: float, done: Callable[[], bool] = lambda: False) -> bool:
+        """Let time pass; True when ``done`` was true at one of the seconds looked at."""
+        look = self.now
+        while self._queue and self._queue[0][0] <= until:
+            moment, _number, what, args = heapq.heappop(self._queue)
+            self.now = max(self.now, moment)
+            self.steps += 1
+            if self.steps > 200_000:
+                raise BrokenPromiseError(f"endless: {what} at {self.now}")
+            what(*args)
+            if self.now >= look:
+                look = self.now + 1.0
+                if done():
+                    return True
+        self.now = until
+        return done()
+
+    def count(self, what: str) -> None:
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def tell(self, text: str) -> None:
+        self.story.append(f"{self.now:9.3f} {text}")
+
+    # messages ----------------------------------------------------------------------------------
+
+    def send(self, source: Host, target: Host, what: Callable[..., None], *args: Any) -> None:
+        """Deliver a message to a process that decides itself whether it still lives."""
+        if (source.name, target.name) in self.cut:
+            return
+        faults, rng = self.faults, self.rng
+        if source is target:
+            self.after(0.001, what, *args)
+            return
+        times = 1
+        if faults.loss and rng.random() < faults.loss:
+            return
+        if faults.twice and rng.random() < faults.twice:
+            times = 2
+        for _ in range(times):
+            delay = rng.random() * 0.05
+            if faults.late and rng.random() < faults.late:
+                delay += rng.random() * 60.0
+            self.after(delay, what, *args)
+
+    def call(
+        self,
+        source: Host,
+        target: Host,
+        serve: Callable[[], Any],
+        answer: Callable[[Any], None],
+        lives: Callable[[], bool],
+        seconds: float = PERIOD,
+    ) -> None:
+        """A node call: served by the node daemon; ``answer`` is called once, None for no answer.
+
+        ``lives`` says whether the caller still runs; it stands still when its process does.
+        """
+        open_ = [True]
+
+        def end(value: Any) -> None:
+            if not open_[0]:
+                return
+            if not lives():
+                open_[0] = False
+                return
+            if self.put_off(source, "master", end, value):
+                return
+            open_[0] = False
+            answer(value)
+
+        def receive() -> None:
+            if not target.on or not target.daemon_up:
+                return
+            if self.put_off(target, "node", receive):
+                return
+            self.send(target, source, end, serve())
+
+        self.send(source, target, receive)
+        self.after(seconds, end, None)
