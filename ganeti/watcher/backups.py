@@ -41,7 +41,7 @@ def run(now: Round) -> None:
     Raises:
         GanetiError: the master did not take a job; the next run tries again.
     """
-    found = now.client.query("instance", list(_FIELDS), ["?", "backup.every"])
+    found = now.client.query("instance", list(_FIELDS), [">", "backup.every", 0])
     plans = [_read(row) for row in found.data]
     due = find_due(plans, _find_waiting(now), now.clock.now()) if plans else []
     refused = []
