@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import os
-import pwd
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-import msgspec
-
 from ganeti import constants, errors
-from ganeti.base import files, jsonio, typed
-from ganeti.config import limits
+from ganeti.base import files, jsonio
 from ganeti.luxi.calls import METHODS
 from ganeti.luxi.reply import Reply
 from ganeti.master import (
@@ -33,13 +26,11 @@ from ganeti.master import (
 )
 from ganeti.master.core import Core
 from ganeti.master.events import Events, Filter
+from ganeti.master.submission import Submissions, identify
 from ganeti.master.waiting import Wait, Waiting
 from ganeti.model.config import Config
-from ganeti.model.job import JobRecord, Submitter
-from ganeti.model.limits import Limits
+from ganeti.model.job import JobRecord
 from ganeti.net.unix_socket import Credentials
-from ganeti.opcodes import wire
-from ganeti.opcodes.base import OpCode
 from ganeti.ops.targets import tags as tag_target
 from ganeti.query import engine, redaction
 from ganeti.query.classic import EXPORT_FIELDS, classic, compile_query, strip_statuses
@@ -49,8 +40,6 @@ _LOG = logging.getLogger(__name__)
 
 Args = dict[str, Any]
 
-#: Longest name of a user that a client may speak for.
-_MAX_USER = 256
 #: Queries that wait for nodes at the same time.
 _LIVE = 16
 #: Methods that only read, but need the queue.
@@ -93,6 +82,7 @@ class Service:
         self._kept: list[Callable[[], object]] = []
         self._mutex = threading.Lock()
         self._consoles = consoles.Consoles(core)
+        self._submissions = Submissions(core)
         self._waits: dict[str, Callable[[Args, Reply], None]] = {
             "OpenConsole": self._open_console,
             "WaitForJobChange": self._wait,
@@ -124,9 +114,9 @@ class Service:
                 core.store.current, core.store.history, a["t1"], a["t2"]
             ),
             "ExplainJob": lambda a, _p: core.queue.explain(_job_id(a["job"])),
-            "SubmitJob": self._submit,
-            "SubmitJobToDrainedQueue": self._submit_to_drained,
-            "SubmitManyJobs": self._submit_many,
+            "SubmitJob": self._submissions.submit,
+            "SubmitJobToDrainedQueue": self._submissions.submit_to_drained,
+            "SubmitManyJobs": self._submissions.submit_many,
             "ArchiveJob": lambda a, _p: bool(core.queue.archive([_job_id(a["job"])])),
             "AutoArchiveJobs": self._auto_archive,
             "CancelJob": self._cancel,
@@ -247,25 +237,6 @@ class Service:
 
     # jobs --------------------------------------------------------------------------------
 
-    def _submit(self, args: Args, peer: Credentials) -> int:
-        submitter = _submitter(peer, args.get("user"), _limits(args.get("limits")))
-        return self._take_in([args["ops"]], submitter, key=args.get("key"))[0]
-
-    def _submit_to_drained(self, args: Args, peer: Credentials) -> int:
-        return self._take_in([args["ops"]], _submitter(peer), ignore_drain=True)[0]
-
-    def _submit_many(self, args: Args, peer: Credentials) -> list[list[Any]]:
-        ids = self._take_in(args["jobs"], _submitter(peer))
-        return [[True, job_id] for job_id in ids]
-
-    def _take_in(self, jobs: list[Any], submitter: Submitter, **how: Any) -> list[int]:
-        ops = [_opcodes(raw) for raw in jobs]
-        if submitter.limits is not None:
-            for op in itertools.chain.from_iterable(ops):
-                limits.check(self._core.store.current, submitter.limits, op)
-        notes = [_notes(*pair) for pair in zip(jobs, ops, strict=True)]
-        return self._core.queue.submit(ops, submitter, notes=notes, **how)
-
     def _auto_archive(self, args: Args, _peer: Credentials) -> list[int]:
         return list(self._core.queue.auto_archive(args["age"], min(args["tmout"], 60.0)))
 
@@ -343,13 +314,13 @@ class Service:
         self._waiting.note_change(events.KEY)
 
     def _replace_filter(self, args: Args, peer: Credentials) -> str:
-        core, user = self._core, _submitter(peer, args.get("user")).shown
+        core, user = self._core, identify(peer, args.get("user")).shown
         return job_filters.replace_rule(
             core.store, core.clock, user, args, last_job=core.queue.last_id
         )
 
     def _delete_filter(self, args: Args, peer: Credentials) -> None:
-        user = _submitter(peer, args.get("user")).shown
+        user = identify(peer, args.get("user")).shown
         job_filters.delete_rule(self._core.store, user, args["uuid"])
 
     # waiting -----------------------------------------------------------------------------
@@ -406,56 +377,6 @@ class Service:
 
         found: tuple[list[Any], bool] = self._core.queue.view(read, job_id)
         return found
-
-
-def _opcodes(raw: Sequence[object]) -> list[OpCode]:
-    """Opcodes of a job; RequestError (plain text, connection closed) for what is none."""
-    try:
-        return [wire.from_wire(item) for item in raw]
-    except (errors.OpPrereqError, errors.OpCodeUnknown) as err:
-        raise errors.RequestError(errors.text(err)) from err
-
-
-def _notes(raw: list[Any], ops: list[OpCode]) -> list[str]:
-    """What the log of a job says of parameters that were left out."""
-    return [
-        f"WARNING: {op.op_id} has no parameter '{name:.60}'; it is null and was ignored"
-        for item, op in zip(raw, ops, strict=True)
-        for name in wire.find_unknown_nulls(type(op), item)
-    ]
-
-
-@lru_cache(maxsize=256)
-def _user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return ""
-
-
-def _submitter(
-    peer: Credentials, user: str | None = None, limits: Limits | None = None
-) -> Submitter:
-    """Who asks; only root, our own user and the remote API may speak for somebody else."""
-    name = _user_name(peer.uid)
-    if user is None:
-        return Submitter(uid=peer.uid, pid=peer.pid, name=name, limits=limits)
-    if not 0 < len(user) <= _MAX_USER or not user.isprintable():
-        raise errors.RequestError(f"the user of a job must be a short text, not {user!r:.60}")
-    if peer.uid not in (0, os.getuid()) and name != constants.RAPI_USER:
-        raise errors.OpPrereqError(
-            f"user {name or peer.uid} may not hand in jobs for '{user}'; only root and"
-            f" {constants.RAPI_USER} may",
-            errors.ErrorCode.INVAL,
-        )
-    return Submitter(uid=peer.uid, pid=peer.pid, name=name, user=user, limits=limits)
-
-
-def _limits(value: object) -> Limits | None:
-    try:
-        return None if value is None else typed.convert(value, Limits)
-    except msgspec.ValidationError as err:
-        raise errors.RequestError(f"the limits of a job cannot be read: {err}") from err
 
 
 def _job_id(value: int | str) -> int:

@@ -16,6 +16,7 @@ from ganeti.luxi.server import LuxiServer
 from ganeti.master.core import Core
 from ganeti.master.service import Service
 from ganeti.master.waiting import Waiting
+from ganeti.model import ipolicy
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config, ConfigData
 from ganeti.model.group import NodeGroup
@@ -46,6 +47,7 @@ def first_state() -> Config:
         hvparams={"fake": {"migration_mode": "live"}},
         enabled_disk_templates=("file",),
         tags=("prod",),
+        ipolicy=ipolicy.defaults(),
     )
     groups = {"group-1": NodeGroup(uuid="group-1", name="default")}
     return Config(

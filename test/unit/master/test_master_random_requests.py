@@ -73,6 +73,7 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "key": (None, "once"),
     "kill": (False,),
     "redacted": (True,),
+    "range": ("hour", "month", "year"),
     "limits": (None, {"name": "token:a", "group": None, "tag": "mine", "quota": None}),
 }
 
