@@ -84,6 +84,12 @@ def samples(paths: Paths) -> dict[str, Any]:
     return {
         "NodeDisk": (disk, disk, volume, mirror),
         "NodeInstance": instance,
+        "InstanceMetadata": {
+            "uuid": UUID,
+            "name": "web1.example.com",
+            "nics": [nic],
+            "osparams_public": {"a": "b"},
+        },
         "RunRight": right,
         "MasterNetwork": {"uuid": UUID, "ip": "192.0.2.9", "netmask": 32, "netdev": "lo"},
         "ReplicaUpdate": {

@@ -75,7 +75,7 @@ OWN_KEYS = {
     "Cluster": {"auto_failover_after", "auto_fence_after"},
     "ConfigData": {"images"},
     "Disk": {"tags"},
-    "Instance": {"reservation", "creating", "image", "cloud_init", "snapshots"},
+    "Instance": {"reservation", "creating", "image", "cloud_init", "snapshots", "backup"},
     "Network": {"dns", "mtu"},
     "Node": {"maintenance"},
 }
