@@ -39,7 +39,6 @@ def first_state() -> Config:
     cluster = Cluster(
         uuid="cluster-1",
         cluster_name="cluster.example.com",
-        ipolicy=ipolicy.defaults(),
         master_node="node-1",
         master_ip="192.0.2.9",
         master_netdev="lo",

@@ -46,7 +46,6 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "node": ("node1.example.com", ""),
     "status": ("running", "ERROR_down", ""),
     "data": ({}, {"what": "opened", "user": "anna"}),
-    "range": ("hour", "day", "year"),
     "fields": (["name"], ["id", "status"], ["name", "tags", "uuid"], [], ["cluster_name"]),
     "names": ([], ["node1"]),
     "nodes": ([], ["node1"]),
