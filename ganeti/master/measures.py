@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ganeti import constants
 from ganeti.master import standing
+from ganeti.model.backup import BackupPlan
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.metrics import METRICS, Report
@@ -137,6 +138,8 @@ def _add_instance(sheet: Sheet, core: Core, config: Config, instance: Instance) 
     sheet.add("instance_vcpus", name, params["vcpus"])
     sheet.add("instance_memory_max_bytes", name, params["maxmem"] * _MIB)
     sheet.add("instance_disk_bytes", name, sum(disk.size for disk in disks) * _MIB)
+    if instance.backup is not None:
+        add_backup(sheet, instance.name, instance.backup)
     state = None if node.offline else core.survey.nodes.get(node.uuid)
     if state is None or not state.samples.time:
         return
@@ -145,6 +148,13 @@ def _add_instance(sheet: Sheet, core: Core, config: Config, instance: Instance) 
     if counters is not None:
         for metric, member in _GUEST.items():
             sheet.add(metric, name, getattr(counters, member))
+
+
+def add_backup(sheet: Sheet, name: str, plan: BackupPlan) -> None:
+    """What is known of the backups of an instance; a schedule without a backup has no time."""
+    sheet.add("backup_timestamp_seconds", (name,), plan.last_time)
+    sheet.add("backup_interval_seconds", (name,), plan.every * 3600 if plan.every else None)
+    sheet.add("backup_verified_timestamp_seconds", (name,), plan.verified_time)
 
 
 def _add_mirrors(sheet: Sheet, core: Core, config: Config) -> None:

@@ -84,7 +84,6 @@ _TABLE = (
         ("severity", "code"),
         "Findings of the last verification by severity (error, warning) and code",
     ),
-    _gauge("backup_timestamp_seconds", _GUEST, "Unix time of the last backup of an instance"),
     # nodes
     _gauge("node_info", ("node_name", "group_name", "role"), "Always 1; group and role of a node"),
     _gauge("node_reachable", _NODE, "Whether the node daemon answers; missing while offline"),
@@ -132,6 +131,10 @@ _TABLE = (
     _counter("instance_network_sent_bytes", _GUEST, "Bytes that an instance sent"),
     _counter("instance_network_received_packets", _GUEST, "Packets that an instance received"),
     _counter("instance_network_sent_packets", _GUEST, "Packets that an instance sent"),
+    # backups
+    _gauge("backup_timestamp_seconds", _GUEST, "Unix time of the last good backup of an instance"),
+    _gauge("backup_interval_seconds", _GUEST, "Time between two backups, of those with a schedule"),
+    _gauge("backup_verified_timestamp_seconds", _GUEST, "Unix time at which one was proven good"),
     # mirrors
     _gauge("drbd_in_sync", _MIRROR, "Whether both sides of a DRBD disk have the same data"),
     _gauge("drbd_connected", _MIRROR, "Whether a side of a DRBD disk is connected to the other"),

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base.histogram import Histogram
+from ganeti.master import measures
 from ganeti.master.samples import merge
 from ganeti.master.survey import judge
 from ganeti.master.verdicts import Verdicts
+from ganeti.model.backup import BackupPlan
 from ganeti.model.finding import Finding
 from ganeti.paths import Paths
 from ganeti.rpc.objects import LatestSamples, Samples
@@ -48,6 +50,18 @@ def test_samples_of_two_nodes_are_one_series_without_those_of_a_former_instance(
     old = Samples(start=90, step=10, series={"cpu": [8.0, 1.0, 2.0, 9.0]})
     assert merge([new, old], "cpu", 100, 10, 3, None) == [1.0, 2.0, 3.0]
     assert merge([new, old], "cpu", 100, 10, 3, 115.0) == [None, 2.0, 3.0]
+
+
+def test_backups_are_measured_with_their_schedule() -> None:
+    sheet = measures.Sheet()
+    measures.add_backup(sheet, "web1", BackupPlan(every=24.0, last_time=5.0))
+    measures.add_backup(sheet, "new", BackupPlan(every=1.0))
+    measures.add_backup(sheet, "by-hand", BackupPlan(last_time=7.0, verified_time=8.0))
+    assert sheet.values == {
+        "ganeti_backup_timestamp_seconds": [[["web1"], 5.0], [["by-hand"], 7.0]],
+        "ganeti_backup_interval_seconds": [[["web1"], 86400.0], [["new"], 3600.0]],
+        "ganeti_backup_verified_timestamp_seconds": [[["by-hand"], 8.0]],
+    }
 
 
 def test_classes_count_what_is_at_most_as_long() -> None:
