@@ -19,9 +19,15 @@ def build_argv(target: str, format: str, socket: str, pid_file: str, *, write: b
     """The argument list; it ends when its first client leaves. Pure."""
     access = ["--cache=writeback", "--discard=unmap"] if write else ["--read-only"]
     return [
-        "qemu-nbd", "--fork", f"--pid-file={pid_file}", f"--socket={socket}",
-        "--shared=1", f"--format={format}", *access, target,
-    ]  # fmt: skip
+        "qemu-nbd",
+        "--fork",
+        f"--pid-file={pid_file}",
+        f"--socket={socket}",
+        "--shared=1",
+        f"--format={format}",
+        *access,
+        target,
+    ]
 
 
 @contextlib.contextmanager

@@ -174,18 +174,48 @@ _SAMPLES = {
 #: The text format that every scraper reads.
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _HEALTH_KEYS = (
-    "time", "findings", "verified", "watcher_run", "watcher_paused_until", "queue_drained",
-    "capacity", "certificates", "unreachable_nodes", "offline_nodes", "degraded_mirrors",
-)  # fmt: skip
+    "time",
+    "findings",
+    "verified",
+    "watcher_run",
+    "watcher_paused_until",
+    "queue_drained",
+    "capacity",
+    "certificates",
+    "unreachable_nodes",
+    "offline_nodes",
+    "degraded_mirrors",
+)
 
 ROUTES = (
-    Route("GET", "/metrics", "Metrics of the whole cluster, for Prometheus", _metrics,
-          access=("read",), answer=schemas.TEXT, content_type=_TEXT),
-    Route("GET", "/2/health", "Findings, unreachable nodes, degraded mirrors, room, certificates",
-          _health, access=ANYBODY, answer=schemas.record(_HEALTH_KEYS)),
+    Route(
+        "GET",
+        "/metrics",
+        "Metrics of the whole cluster, for Prometheus",
+        _metrics,
+        access=("read",),
+        answer=schemas.TEXT,
+        content_type=_TEXT,
+    ),
+    Route(
+        "GET",
+        "/2/health",
+        "Findings, unreachable nodes, degraded mirrors, room, certificates",
+        _health,
+        access=ANYBODY,
+        answer=schemas.record(_HEALTH_KEYS),
+    ),
     *(
-        Route("GET", f"/2/{kind}s/{{{kind}_name}}/samples", f"Measurements of one {kind}",
-              _samples(kind), access=ANYBODY, query=(_RANGE,), answer=_SAMPLES, statuses=(404,))
+        Route(
+            "GET",
+            f"/2/{kind}s/{{{kind}_name}}/samples",
+            f"Measurements of one {kind}",
+            _samples(kind),
+            access=ANYBODY,
+            query=(_RANGE,),
+            answer=_SAMPLES,
+            statuses=(404,),
+        )
         for kind in ("node", "instance")
     ),
-)  # fmt: skip
+)

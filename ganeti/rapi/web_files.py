@@ -88,9 +88,18 @@ def find(files: Mapping[str, File], path: str) -> File | None:
 
 #: Pages of single objects, whose names have dots.
 _PAGES: Final = (
-    "instances/", "nodes/", "groups/", "disks/", "networks/", "images/", "jobs/", "filters/",
-    "os/", "reservations/", "backups/",
-)  # fmt: skip
+    "instances/",
+    "nodes/",
+    "groups/",
+    "disks/",
+    "networks/",
+    "images/",
+    "jobs/",
+    "filters/",
+    "os/",
+    "reservations/",
+    "backups/",
+)
 
 
 def with_web(app: App, files: Mapping[str, File] | None = None) -> App:

@@ -15,8 +15,16 @@ _LOG = logging.getLogger(__name__)
 _NORMAL = 0
 #: Backups that are begun on one node in one run.
 PER_NODE = 2
-_FIELDS = ("name", "pnode", "backup.every", "backup.time", "backup.keep_last",
-           "backup.keep_daily", "backup.keep_weekly", "backup.keep_monthly")  # fmt: skip
+_FIELDS = (
+    "name",
+    "pnode",
+    "backup.every",
+    "backup.time",
+    "backup.keep_last",
+    "backup.keep_daily",
+    "backup.keep_weekly",
+    "backup.keep_monthly",
+)
 #: How the summary of a backup begins.
 _SUMMARY = "BACKUP_RUN("
 
@@ -45,8 +53,9 @@ def run(now: Round) -> None:
     plans = [_read(row) for row in found.data]
     due = find_due(plans, _find_waiting(now), now.clock.now()) if plans else []
     refused = []
-    for plan, submitted in zip(due, now.client.submit_many_jobs([_ops(now, each) for each in due])
-                               if due else []):  # fmt: skip
+    for plan, submitted in zip(
+        due, now.client.submit_many_jobs([_ops(now, each) for each in due]) if due else []
+    ):
         if submitted.job_id is None:
             refused.append(f"{plan.name}: {submitted.error}")
         else:

@@ -61,9 +61,15 @@ class Load:
     @staticmethod
     def _ops(name: str, node: str) -> list[dict[str, object]]:
         create = {
-            "OP_ID": "OP_INSTANCE_CREATE", "instance_name": name, "mode": "create", "pnode": node,
-            "os_type": "noop", "disk_template": "file", "disks": [{"size": 4}], "nics": [],
-        }  # fmt: skip
+            "OP_ID": "OP_INSTANCE_CREATE",
+            "instance_name": name,
+            "mode": "create",
+            "pnode": node,
+            "os_type": "noop",
+            "disk_template": "file",
+            "disks": [{"size": 4}],
+            "nics": [],
+        }
         return [
             {"OP_ID": "OP_TEST_DELAY", "duration": 0.01, "on_nodes": NAMES, "on_master": True},
             create,

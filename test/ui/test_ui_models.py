@@ -20,8 +20,11 @@ def run(script: str, given: object) -> object:
     code = f"const given = JSON.parse(require('fs').readFileSync(0)); (async () => {{{script}}})()"
     made = subprocess.run(
         [str(Path(executable.ROOT_DIR) / "bin/node"), "-e", code],
-        input=json.dumps(given), capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return json.loads(made.stdout)
 
 
@@ -31,9 +34,14 @@ def load(name: str) -> str:
 
 def test_filters_are_read_as_the_commands_read_them() -> None:
     texts = [
-        'status == "running"', 'name =~ /^web/i and not "prod" in tags', "be/maxmem >= 512",
-        '(a == 1 or b != 2) and not (c < 3)', '"x" not in tags', "oper_state", "a = 'b'",
-    ]  # fmt: skip
+        'status == "running"',
+        'name =~ /^web/i and not "prod" in tags',
+        "be/maxmem >= 512",
+        "(a == 1 or b != 2) and not (c < 3)",
+        '"x" not in tags',
+        "oper_state",
+        "a = 'b'",
+    ]
     script = load("filter") + "console.log(JSON.stringify(given.map(m.parse)))"
     assert run(script, texts) == [grammar.parse(text) for text in texts]
 
@@ -64,9 +72,13 @@ def test_what_equals_the_default_is_left_out() -> None:
     )
     made, missing = run(script, openapi.document(ROUTES))  # type: ignore[misc]
     assert made["body"] == {
-        "name": "a", "disks": [{"size": "1G"}], "nics": [], "beparams": {"maxmem": 64},
-        "mode": "create", "__version__": 1,
-    }  # fmt: skip
+        "name": "a",
+        "disks": [{"size": "1G"}],
+        "nics": [],
+        "beparams": {"maxmem": 64},
+        "mode": "create",
+        "__version__": 1,
+    }
     assert missing == ["name", "disks", "nics"]
 
 

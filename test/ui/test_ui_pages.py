@@ -126,10 +126,17 @@ def test_a_lost_connection_shows_and_heals(page: Any, local: Local) -> None:
 
 
 PAGES = {
-    "overview": "", "map": "map", "instances": "instances", "instance": f"instances/{NAME}",
-    "nodes": "nodes", "node": "nodes/node2.example.com", "disks": "disks", "jobs": "jobs",
-    "sessions": "sessions", "os": "os",
-}  # fmt: skip
+    "overview": "",
+    "map": "map",
+    "instances": "instances",
+    "instance": f"instances/{NAME}",
+    "nodes": "nodes",
+    "node": "nodes/node2.example.com",
+    "disks": "disks",
+    "jobs": "jobs",
+    "sessions": "sessions",
+    "os": "os",
+}
 
 
 def take(page: Any, name: str) -> None:

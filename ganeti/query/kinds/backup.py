@@ -113,10 +113,12 @@ _add("instance_uuid", "InstanceUUID", TEXT, "UUID of the instance", lambda b: b.
 _add("id", "Backup", TEXT, "Id of the backup", lambda b: b.id)
 _add("time", "Time", TIME, "When it was made", lambda b: b.time)
 _add(
-    "mode", "Mode", TEXT,
+    "mode",
+    "Mode",
+    TEXT,
     'How it found what to store: "full", "dirty" (only what the guest has written), "compare"',
     lambda b: str(b.mode),
-)  # fmt: skip
+)
 _add("base", "Base", TEXT, "Id of the backup that it was compared with", lambda b: b.base)
 _add("disks", "Disks", NUMBER, "Number of disks", lambda b: len(b.disks))
 _add("size", "Size", UNIT, "Size of all disks", lambda b: -(-b.size // _MIB))
@@ -126,6 +128,9 @@ _add("read_bytes", "ReadBytes", NUMBER, "Bytes that were read from disks", lambd
 _add("stored_bytes", "StoredBytes", NUMBER, "Bytes that were stored", lambda b: b.stored)
 _add("proof", "Proof", TEXT, "How it was proven good, or what is wrong with it", _proof)
 _add(
-    "proof_time", "ProofTime", TIME, "When it was verified last",
+    "proof_time",
+    "ProofTime",
+    TIME,
+    "When it was verified last",
     lambda b: None if b.proof is None else b.proof.time,
-)  # fmt: skip
+)

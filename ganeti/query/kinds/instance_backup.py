@@ -41,7 +41,17 @@ def add_fields(kind: Kind[Instance]) -> None:
         "Months with a backup",
         lambda plan: plan.keep_monthly,
     )
-    add("verified", "Verified", TEXT, "Id of the last backup proven good",
-        lambda plan: plan.verified_id)  # fmt: skip
-    add("verified_time", "VerifiedTime", TIME, "When a backup was proven good last",
-        lambda plan: plan.verified_time)  # fmt: skip
+    add(
+        "verified",
+        "Verified",
+        TEXT,
+        "Id of the last backup proven good",
+        lambda plan: plan.verified_id,
+    )
+    add(
+        "verified_time",
+        "VerifiedTime",
+        TIME,
+        "When a backup was proven good last",
+        lambda plan: plan.verified_time,
+    )

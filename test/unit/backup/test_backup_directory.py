@@ -60,13 +60,21 @@ class Bench:
                 ranges = plan.find_ranges(source.holes(), None, new.size, old.size)
                 counts = copying.copy_changes(source, ranges, target, old, new, lambda *_: None)
             disk = BackedUpDisk(
-                uuid="u0", size=new.size, fingerprint=new.fingerprint,
-                read=counts.read, stored=counts.stored,
-            )  # fmt: skip
+                uuid="u0",
+                size=new.size,
+                fingerprint=new.fingerprint,
+                read=counts.read,
+                stored=counts.stored,
+            )
             manifest = Manifest(
-                id=backup, instance=NAME, instance_uuid="i0", time=1e9 + self.count,
-                mode=Mode.COMPARE, base=base.id if base else None, disks=(disk,),
-            )  # fmt: skip
+                id=backup,
+                instance=NAME,
+                instance_uuid="i0",
+                time=1e9 + self.count,
+                mode=Mode.COMPARE,
+                base=base.id if base else None,
+                disks=(disk,),
+            )
             if finish:
                 self.directory.finish(manifest, [new])
         return manifest

@@ -52,8 +52,11 @@ def test_rules_add_up() -> None:
 
 @given(
     st.lists(st.floats(0, 4e9), unique=True, max_size=30),
-    st.integers(0, 4), st.integers(0, 4), st.integers(0, 4), st.integers(0, 4),
-)  # fmt: skip
+    st.integers(0, 4),
+    st.integers(0, 4),
+    st.integers(0, 4),
+    st.integers(0, 4),
+)
 def test_pruning_again_removes_nothing_more(
     times: list[float], last: int, daily: int, weekly: int, monthly: int
 ) -> None:

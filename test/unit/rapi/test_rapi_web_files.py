@@ -29,9 +29,7 @@ def ask(path: str, **more: str) -> tuple[str, dict[str, str], bytes]:
         begin("200 OK", [("X-From", "api")])
         return [b"api"]
 
-    environ = {
-        "PATH_INFO": path, "REQUEST_METHOD": "GET", "wsgi.input": io.BytesIO(b""), **more
-    }  # fmt: skip
+    environ = {"PATH_INFO": path, "REQUEST_METHOD": "GET", "wsgi.input": io.BytesIO(b""), **more}
     body = b"".join(web_files.with_web(api)(environ, start))
     return found["status"], found["headers"], body
 
@@ -105,8 +103,14 @@ def sources() -> list[Path]:
 def test_only_paths_of_the_public_api_are_called() -> None:
     """Each path in the sources is a route, with any word in place of a variable."""
     known = [re.sub(r"\{\w+\}", r"[^/]+", route.path) for route in ROUTES]
-    optional = ("/2/health", "/2/nodes/X/samples", "/2/instances/X/samples", "/2/consoles/X",
-                "/2/instances/X/consoles", "/2/instances/X/console-ticket")  # fmt: skip
+    optional = (
+        "/2/health",
+        "/2/nodes/X/samples",
+        "/2/instances/X/samples",
+        "/2/consoles/X",
+        "/2/instances/X/consoles",
+        "/2/instances/X/console-ticket",
+    )
     for path in sources():
         words = r"[\"'`](?:(?:GET|PUT|POST|DELETE) )?(/2/[^\"'`?]*)"
         for text in re.findall(words, path.read_text()):

@@ -13,10 +13,17 @@ from ganeti.tools.one_move import OneMove, Way
 
 WEB = "web1.example.com"
 INFO = {
-    "name": WEB, "config_state": "up", "os": "plain", "os_instance": {}, "disk_template": "file",
-    "disks": [{"size": 8, "mode": "rw", "name": None, "spindles": None}], "nics": [],
-    "hypervisor": "fake", "hv_instance": {}, "be_instance": {},
-}  # fmt: skip
+    "name": WEB,
+    "config_state": "up",
+    "os": "plain",
+    "os_instance": {},
+    "disk_template": "file",
+    "disks": [{"size": 8, "mode": "rw", "name": None, "spindles": None}],
+    "nics": [],
+    "hypervisor": "fake",
+    "hv_instance": {},
+    "be_instance": {},
+}
 TOLD = {"disks": [["192.0.2.1", 1, "magic", "d", "s"]], "x509_ca": "ca"}
 
 
@@ -77,8 +84,12 @@ def test_the_order_keeps_it_from_running_twice() -> None:
     source, target = Side(), Side()
     assert run(source, target)[-1] == "moved"
     assert source.asked == [
-        "GetInstanceInfo", "PrepareExport", "ShutdownInstance", "ExportInstance", "DeleteInstance",
-    ]  # fmt: skip
+        "GetInstanceInfo",
+        "PrepareExport",
+        "ShutdownInstance",
+        "ExportInstance",
+        "DeleteInstance",
+    ]
     assert target.request["start"] is True
     assert target.request["tags"] == ["web"]
 
