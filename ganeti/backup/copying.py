@@ -88,7 +88,7 @@ def _store_changed(
 
 
 def check(source: Nbd, sums: Sums, what: str, tell: Tell) -> None:
-    """Read all of a disk and compare it with its table; more behind its end is not looked at.
+    """Read all of a disk and compare it with its table; more behind its end is ignored.
 
     Raises:
         GenericError: it differs; the text says where.

@@ -19,7 +19,7 @@ def choose_mode(*, has_parent: bool, has_bitmaps: bool) -> Mode:
 
 @dataclass(frozen=True)
 class Range:
-    """Whole chunks (but for the end of the disk) that are looked at; zeros need no reading."""
+    """Whole chunks (but for the end of the disk) that are read; zeros need no reading."""
 
     offset: int
     length: int
@@ -29,10 +29,10 @@ class Range:
 def find_ranges(
     holes: Iterable[Extent], dirty: Iterable[Extent] | None, size: int, known: int
 ) -> Iterator[Range]:
-    """What has to be looked at, in order, in pieces of whole chunks.
+    """What has to be read, in order, in pieces of whole chunks.
 
     ``holes`` cover the disk; ``dirty`` too, None for all of it. ``known`` are the bytes of the disk
-    that the last backup had: what is behind them is always looked at.
+    that the last backup had: what is behind them is always read.
     """
     chunks = -(-size // CHUNK)
     data = _mark(holes, chunks, flag=False)

@@ -94,7 +94,7 @@ class Survey:
                 thread.join(_STOP_WAIT)
 
     def note_interest(self) -> None:
-        """Somebody reads: storage and room are looked at for the next quarter of an hour."""
+        """Somebody reads: storage and room are computed for the next quarter of an hour."""
         with self._changed:
             now = self._clock.monotonic()
             asleep = now - self._wanted > INTEREST
