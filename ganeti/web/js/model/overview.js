@@ -18,7 +18,7 @@ export function capacity(nodes, instances, health) {
   const sum = (/** @type {string} */ field) => online.reduce((total, node) => total + (node[field] ?? 0), 0);
   const running = instances.filter((row) => row.status === "running");
   const vcpus = running.reduce((total, row) => total + (row["be/vcpus"] ?? 0), 0);
-  const n1 = health?.capacity?.n_plus_one ?? health?.capacity?.["n+1"] ?? health?.n_plus_one ?? null;
+  const groups = health?.capacity?.groups ?? null;
   return {
     nodes: nodes.length,
     online: online.length,
@@ -27,7 +27,7 @@ export function capacity(nodes, instances, health) {
     memory: share(sum("mtotal"), sum("mfree")),
     disk: share(sum("dtotal"), sum("dfree")),
     cpu: { total: sum("ctotal"), used: vcpus, part: sum("ctotal") ? vcpus / sum("ctotal") : 0 },
-    nPlusOne: n1 === null ? null : typeof n1 === "object" ? Boolean(n1.ok ?? (n1.failing ?? []).length === 0) : Boolean(n1),
+    nPlusOne: groups === null ? null : Object.values(groups).every((group) => !group.stuck?.length),
   };
 }
 
@@ -46,8 +46,8 @@ export function findings(health, now) {
   }));
   /** @type {[string, any][]} */
   const facts = [
-    [t.overview.lastVerify, timeOf(health.verify ?? health.last_verify, now) ?? t.overview.noVerify],
-    [t.overview.lastWatcher, timeOf(health.watcher ?? health.last_watcher, now)],
+    [t.overview.lastVerify, timeOf(lastVerify(health.verified), now) ?? t.overview.noVerify],
+    [t.overview.lastWatcher, timeOf(health.watcher_run, now)],
     [t.overview.certificates, firstEnd(health.certificates)],
     [t.overview.degraded, health.degraded_mirrors?.length || health.degraded?.length || null],
   ];
@@ -63,9 +63,15 @@ function timeOf(found, now) {
   return found.time != null || found.ended != null ? ago(found.time ?? found.ended, now) : null;
 }
 
+/** The oldest time at which a group, or the configuration, was verified. @param {any} verified */
+function lastVerify(verified) {
+  const times = (typeof verified === "object" ? Object.values(verified ?? {}) : [verified]).filter((time) => typeof time === "number");
+  return times.length ? Math.min(...times) : null;
+}
+
 /** The certificate that ends first. @param {any} certificates */
 function firstEnd(certificates) {
   const all = Array.isArray(certificates) ? certificates : Object.entries(certificates ?? {}).map(([name, value]) => ({ name, expires: value }));
-  const sorted = all.map((item) => ({ name: item.name, end: Number(item.expires ?? item.until ?? item.not_after) })).filter((item) => item.end > 0).sort((a, b) => a.end - b.end);
+  const sorted = all.map((item) => ({ name: `${item.node} ${item.certificate}`, end: Number(item.ends) })).filter((item) => item.end > 0).sort((a, b) => a.end - b.end);
   return sorted.length ? `${sorted[0].name} ${t.overview.untilCert} ${moment(sorted[0].end)}` : null;
 }
