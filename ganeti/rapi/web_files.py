@@ -126,7 +126,8 @@ def _answer(
     if method not in ("GET", "HEAD"):
         return _refuse(501, f"{str(method)[:20]} is not supported here; GET is", start)
     if file is None:
-        return _refuse(404, "There is no such file", start)
+        refused = _refuse(404, "There is no such file", start)
+        return refused if method == "GET" else [b""]
     headers = [
         ("Content-Security-Policy", file.policy),
         *HEADERS,

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from ganeti.filters import grammar
+from ganeti.placement.refusal import Dimension, GroupRefusal, Missing, NodeRefusal
 from ganeti.rapi import openapi
 from ganeti.rapi.routes import ROUTES
 
@@ -89,3 +90,47 @@ def test_a_stream_in_pieces_gives_whole_events() -> None:
     )
     pieces = ["id: r-1\nevent: jo", 'b\ndata: {"a":1}\n', "\n: heartbeat\n\nid: r-2\n"]
     assert run(script, pieces) == [{"id": "r-1", "event": "job", "data": '{"a":1}'}]
+
+
+def test_history_tells_old_and_new_values() -> None:
+    script = load("history") + "console.log(JSON.stringify(m.touches(given, {})))"
+    change = {
+        "objects": [
+            {"kind": "instance", "name": "a", "change": "changed",
+             "keys": [{"key": "admin_state", "old": "down", "new": "up"},
+                      {"key": "disks_active", "old": None, "new": True}]},
+            {"kind": "disk", "name": "disk/0", "owner": "a", "change": "added",
+             "values": {"uuid": "x", "size": 8, "mode": "rw"}},
+        ]
+    }  # fmt: skip
+    assert run(script, change) == [
+        {"title": "instance a changed", "more": 0, "values": [
+            {"key": "admin_state", "before": "down", "after": "up"},
+            {"key": "disks_active", "before": None, "after": "yes"}]},
+        {"title": "disk disk/0 of a added", "more": 0, "values": [
+            {"key": "size", "before": None, "after": "8"},
+            {"key": "mode", "before": None, "after": "rw"}]},
+    ]  # fmt: skip
+
+
+def test_plans_name_moves_and_refusals() -> None:
+    script = load("map") + (
+        "console.log(JSON.stringify([[...m.verdicts(given.place)], m.movesOf(given.balance)]))"
+    )
+    refused = GroupRefusal(
+        "default", nodes=(NodeRefusal("n2", (Missing(Dimension.MEMORY, 5),)),)
+    ).data()
+    place = {"nodes": ["n1"], "groups": [{**refused, "places": [{"nodes": ["n1"], "score": 1.5}]}]}
+    move = {"instance": "a", "from": ["n1"], "to": ["n2"], "steps": ["migrate n2"], "reasons": []}
+    balance = {"groups": [{"group": "g", "score": 2.0, "score_after": 1.0, "moves": [move]}]}
+    assert run(script, {"place": place, "balance": balance}) == [
+        [
+            ["n1", {"fits": True, "best": True, "text": "score 1.50"}],
+            ["n2", {"fits": False, "best": False, "text": "needs another 5 MiB of memory"}],
+        ],
+        {
+            "moves": [{"instance": "a", "text": "n1 → n2: migrate n2"}],
+            "stay": [],
+            "groups": ["g: score 2.00 → 1.00"],
+        },
+    ]

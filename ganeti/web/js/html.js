@@ -2,7 +2,8 @@
 import htm from "../vendor/htm.js";
 import { h, render } from "../vendor/preact.js";
 
-export const html = htm.bind(h);
+/** @type {(texts: TemplateStringsArray, ...values: any[]) => any} */
+export const html = /** @type {any} */ (htm).bind(h);
 export { render };
 export { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 export { batch, computed, effect, signal } from "../vendor/signals.js";

@@ -46,6 +46,21 @@ const INSTANCE_ACTIONS = [
   { request: "DELETE /2/instances/{instance_name}", label: t.actions.remove, bulk: true, first: ["shutdown_timeout"], danger: c.removeInstance },
 ];
 
+/** What is done with snapshots of an instance. @type {Record<"create" | "revert" | "remove", Action>} */
+export const SNAPSHOT = {
+  create: { request: "POST /2/instances/{instance_name}/snapshots", label: t.actions.createSnapshot, first: ["name", "description"] },
+  revert: { request: "PUT /2/instances/{instance_name}/snapshots/{snapshot_name}/revert", label: t.actions.revert, danger: c.revert, when: isDown },
+  remove: { request: "DELETE /2/instances/{instance_name}/snapshots/{snapshot_name}", label: t.actions.remove, danger: c.removeSnapshot },
+};
+
+/** What is done with backups of an instance. @type {Record<"run" | "schedule" | "verify" | "restore", Action>} */
+export const BACKUP = {
+  run: { request: "POST /2/instances/{instance_name}/backups", label: t.actions.backUp, first: ["repository", "full"] },
+  schedule: { request: "PUT /2/instances/{instance_name}/backup-schedule", label: t.actions.schedule, first: ["every", "repository", "keep_last", "keep_daily"] },
+  verify: { request: "PUT /2/instances/{instance_name}/verify-backup", label: t.actions.verify, first: ["backup"] },
+  restore: { request: "PUT /2/instances/{instance_name}/restore-backup", label: t.actions.restore, first: ["backup", "disk"], danger: c.restore, when: isDown },
+};
+
 const CREATE = {
   request: "POST /2/instances",
   label: t.actions.createInstance,
@@ -59,6 +74,7 @@ const INSTANCE_FIELDS = [
   "name", "status", "admin_state", "oper_state", "pnode", "snodes", "pnode.group", "os", "disk_template", "hypervisor",
   "be/maxmem", "be/vcpus", "oper_ram", "oper_vcpus", "disk_usage", "disk.sizes", "disk.uuids", "nic.ips", "nic.macs",
   "nic.networks.names", "nic.links", "nic.modes", "tags", "ctime", "uuid", "forthcoming", "serial_no",
+  "snapshots", "backup.last", "backup.time", "backup.verified", "backup.verified_time", "backup.every", "backup.repository",
 ];
 
 /** @type {Record<string, Kind>} */
@@ -249,7 +265,7 @@ export const KINDS = {
     columns: [
       column("id", t.fields.id, { kind: "link", right: true, width: 76 }),
       column("status", t.fields.status, { kind: "status", width: 110 }),
-      column("summary", t.fields.summary, { show: (row) => [row.summary].flat().join(", "), width: 420 }),
+      column("summary", t.fields.summary, { show: (row) => [row.summary].flat().join(", "), width: 330 }),
       column("user", t.fields.user, { width: 140 }),
       column("received_ts", t.fields.received, { show: (row) => moment(row.received_ts), width: 160 }),
       column("duration", t.fields.duration, { kind: "duration", right: true, width: 100 }),

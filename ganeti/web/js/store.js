@@ -60,6 +60,18 @@ async function fetchRows(kind, filter) {
   return found.refine ? found.refine(rows) : rows;
 }
 
+/** Rows of some objects, of which some may be gone. @param {string} kind @param {string} key @param {string[]} names */
+async function fetchNamed(kind, key, names) {
+  const some = ["|", ...names.map((name) => ["==", key, name])];
+  try {
+    return await fetchRows(kind, some);
+  } catch (error) {
+    // The API takes this filter for a list of names, of which each must be known; not so beside another.
+    if (error instanceof ApiError && error.status === 404) return fetchRows(kind, ["&", ["!=", key, ""], some]);
+    throw error;
+  }
+}
+
 // what events make stale
 
 /** @type {Map<string, Set<string>>} */
@@ -89,8 +101,7 @@ function flush() {
       continue;
     }
     const asked = [...names];
-    const filter = ["|", ...asked.map((name) => ["==", key, name])];
-    fetchRows(kind, filter).then(
+    fetchNamed(kind, key, asked).then(
       (rows) => (lists[kind].value = merged(lists[kind].value ?? [], KINDS[kind].key, asked, rows)),
       () => window.setTimeout(() => asked.forEach((name) => refresh(kind, name)), 2000),
     );
@@ -187,7 +198,10 @@ function take(frame, connected) {
   const event = JSON.parse(frame.data);
   events.value = [event, ...events.value].slice(0, 200);
   if (event.kind === "job") noteJob(event);
-  for (const [kind, name] of stale(event)) refresh(kind, name);
+  for (const [kind, name] of stale(event)) {
+    // Jobs name objects of all kinds; what is new comes with an event of its own.
+    if (event.kind !== "job" || name === "*" || lists[kind].value?.some((row) => row.name === name)) refresh(kind, name);
+  }
   requestAnimationFrame(() => delays.push(Date.now() - event.time * 1000));
 }
 
@@ -208,6 +222,7 @@ function noteJob(event) {
   }
   const { status, summary } = event.data;
   const known = rows.find((job) => job.id === id);
+  /** @type {Row} */
   const changed = { ...(known ?? { id, received_ts: event.time, start_ts: null, end_ts: null, priority: 0, user: "", objects: event.objects.slice(1) }), status, summary };
   if (status === "running" && !changed.start_ts) changed.start_ts = event.time;
   if (["success", "error", "canceled"].includes(status)) changed.end_ts = event.time;

@@ -27,7 +27,7 @@ export const t = {
   roles: { M: "master", C: "master candidate", R: "regular", D: "drained", O: "offline" },
   actions: {
     start: "Start", stop: "Shut down", reboot: "Reboot", migrate: "Migrate", failover: "Fail over", move: "Move", modify: "Modify",
-    grow: "Grow disk", convert: "Convert disks", replaceDisks: "Replace disks", reinstall: "Reinstall", rename: "Rename", backup: "Back up",
+    grow: "Grow disk", convert: "Convert disks", replaceDisks: "Replace disks", reinstall: "Reinstall", rename: "Rename", backup: "Export", backUp: "Back up", schedule: "Schedule", createSnapshot: "Create snapshot", revert: "Revert",
     tag: "Add tags", untag: "Remove tags", remove: "Remove", createInstance: "Create instance", migrateNode: "Migrate all away",
     maintenance: "Maintenance", evacuate: "Evacuate", role: "Change role", powercycle: "Power cycle", fence: "Fence", createGroup: "Create group",
     balance: "Balance", assign: "Assign nodes", createDisk: "Create disk", attach: "Attach", detach: "Detach", createNetwork: "Create network",
@@ -58,6 +58,9 @@ export const t = {
     removeNetwork: (/** @type {string[]} */ n) => `The network ${them(n)} is removed.`,
     release: (/** @type {string[]} */ n) => `The capacity reserved as ${them(n)} is free for others at once.`,
     removeImage: (/** @type {string[]} */ n) => `The image ${them(n)} is deleted from all nodes. Instances made from it stay.`,
+    revert: (/** @type {string[]} */ n) => `All disks get the content of the snapshot ${them(n)}. What was written since is lost. Disks that came later stay as they are.`,
+    removeSnapshot: (/** @type {string[]} */ n) => `The snapshot ${them(n)} is deleted. The disks stay as they are.`,
+    restore: (/** @type {string[]} */ n) => `The disks of ${them(n)} get the content of the backup. What was written since is lost.`,
     removeExport: (/** @type {string[]} */ n) => `All backups of ${them(n)} on all nodes are deleted. This cannot be undone.`,
     filter: () => "The rule counts at once for jobs that wait, and for new ones. REJECT cancels them.",
     removeFilter: () => "Jobs that the rule held may start at once.",
@@ -80,7 +83,7 @@ export const t = {
     submit: "Submit", dryRun: "Dry run", plan: "Plan", close: "Close", more: (/** @type {number} */ n) => `More parameters (${n})`, general: "Job: priority, reason, dependencies",
     command: "Command", call: "API call", needed: (/** @type {string} */ names) => `Still needed: ${names}`, add: "Add", removeRow: "Remove this row",
     standard: "default", yes: "yes", no: "no", confirm: (/** @type {string} */ name) => `Type ${name} to confirm`, submitted: (/** @type {number} */ id) => `Job ${id} was submitted`,
-    dryGood: "The dry run found no problem.", planTitle: "What the allocator thinks", planNode: (/** @type {string} */ nodes) => `It would go to ${nodes}`, noPlace: "No node has room", working: "Working", key: "parameter", value: "value", bulk: (/** @type {number} */ n) => `One job for each of ${n} objects`, consequence: "What this does", where: "place", change: "change", rights: "Your rights do not allow this.",
+    dryGood: "The dry run found no problem.", planTitle: "What the allocator thinks", planNode: (/** @type {string} */ nodes) => `It would go to ${nodes}`, noPlace: "No node has room", noMoves: "Nothing would be moved.", hint: "It would fit if you", working: "Working", key: "parameter", value: "value", bulk: (/** @type {number} */ n) => `One job for each of ${n} objects`, consequence: "What this does", where: "place", change: "change", rights: "Your rights do not allow this.",
   },
   jobs: {
     dock: "Jobs", active: (/** @type {number} */ n) => (n === 0 ? "no job runs" : n === 1 ? "1 job runs or waits" : `${n} jobs run or wait`), log: "Log", why: "Why it waits", cancel: "Cancel", priority: "Priority",
@@ -88,11 +91,11 @@ export const t = {
   },
   overview: {
     health: "Health", capacity: "Capacity", running: "Running jobs", changes: "Recent changes", findings: "Findings of the last verify", noFindings: "The last verify found nothing.",
-    noVerify: "No verify has run yet", lastVerify: "Last verify", lastWatcher: "Last watcher run", certificates: "Certificates", nodesDown: "Nodes not reachable", guestsDown: "Guests not as wanted",
+    noVerify: "No verify has run yet", lastVerify: "Last verify", lastWatcher: "Last watcher run", noWatcher: "It has not run yet", watcherPaused: "Watcher paused until", queue: "Job queue", queueDrained: "takes no new jobs", offline: "Offline nodes", certificates: "Certificates", nodesDown: "Nodes not reachable", guestsDown: "Guests not as wanted",
     memory: "Memory", disk: "Disk", cpu: "vCPUs on CPUs", instances: "Instances", nodes: "Nodes", nPlusOne: "N+1", nPlusOneGood: "The loss of any node is covered", nPlusOneBad: "Not all losses are covered", noChanges: "No changes yet", allGood: "Everything is as it should be", degraded: "Degraded mirrors", running1: "running",
     fails: (/** @type {string} */ what) => `${what} could not be loaded`, since: "since", untilCert: "until", jobsNone: "Nothing runs now.", used: "used",
   },
-  detail: { summary: "Summary", nics: "NICs", disks: "Disks", history: "History", events: "Events", graphs: "Graphs", parameters: "Parameters", guests: "Instances", missing: "There is no such object, or not any more.", noHistory: "No changes are recorded", noSamples: "No samples yet", hour: "Hour", day: "Day", month: "Month", mirrors: "Mirror state", all: "All fields", changed: "changed", added: "added", removed: "removed", by: "by", inJob: "job", link: "Link", mac: "MAC", ip: "IP", networkName: "Network", graphTable: "Latest values" },
-  map: { title: "Map", help: "Drag an instance to another node to migrate it. With the keyboard: press Enter on an instance, then choose a node.", empty: "free", system: "system", to: (/** @type {string} */ a, /** @type {string} */ b) => `Migrate ${a} to ${b}`, asking: "Asking the allocator", mem: "mem", disk: "disk", cpu: "cpu" },
+  detail: { summary: "Summary", nics: "NICs", disks: "Disks", history: "History", events: "Events", graphs: "Graphs", parameters: "Parameters", guests: "Instances", missing: "There is no such object, or not any more.", noHistory: "No changes are recorded", noSamples: "No samples yet", hour: "Hour", day: "Day", month: "Month", mirrors: "Mirror state", all: "All fields", openBy: (/** @type {string} */ users) => `Open by ${users}`, others: (/** @type {number} */ n) => `and ${n} more`, snapshots: "Snapshots", noSnapshots: "There are no snapshots.", repository: "Repository", backups: "Backups", made: "Made", noBackups: "none", stopFirst: "The instance must be stopped.", lastBackup: "Last backup", proven: "Verified", neverProven: "never", schedule: "Schedule", primary: "primary", secondary: "secondary", every: (/** @type {number} */ hours) => `every ${hours} hours`, changed: "changed", added: "added", removed: "removed", by: "by", inJob: "job", link: "Link", mac: "MAC", ip: "IP", networkName: "Network", graphTable: "Latest values" },
+  map: { title: "Map", help: "Drag an instance to another node to migrate it. With the keyboard: press Enter on an instance, then choose a node.", empty: "free", system: "system", to: (/** @type {string} */ a, /** @type {string} */ b) => `Migrate ${a} to ${b}`, asking: "Asking the allocator", choose: "choose a node, or press Escape", mem: "mem", disk: "disk", cpu: "cpu" },
   sessions: { title: "Sessions", revoke: "Revoke", current: "this one", expires: "Expires", address: "Address", begun: "Begun", none: "This server keeps no sessions." },
 };

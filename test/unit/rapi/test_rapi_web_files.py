@@ -56,6 +56,7 @@ def test_files_come_compressed_and_only_once() -> None:
 @pytest.mark.parametrize("path", ["/ui/nothing.js", "/ui/../rapi/app.py", "/ui/js/../../paths.py"])
 def test_other_files_are_not_there(path: str) -> None:
     assert ask(path)[0].startswith("404")
+    assert ask(path, REQUEST_METHOD="HEAD")[2] == b""
 
 
 def test_only_reading_is_possible() -> None:

@@ -62,6 +62,7 @@ export function commandLine(table, form, request) {
   const found = command.command === "grow-disk" ? [inPath.instance_name, inPath.disk, values.amount] : [...Object.values(inPath)];
   if (!found.length && values[command.argument] !== undefined) found.push(values[command.argument]);
   if (!found.length && values.name !== undefined) found.push(values.name);
+  if (form.opcode === "OP_SNAPSHOT_CREATE" && values.name !== undefined) found.push(values.name);
   const positional = found.flat().map(quote);
   const used = new Set([command.argument, "name", "__version__", "mode", "forthcoming", ...(command.command === "grow-disk" ? ["amount"] : [])]);
   if (form.opcode !== "OP_INSTANCE_CREATE") used.delete("mode");
@@ -73,9 +74,10 @@ export function commandLine(table, form, request) {
 
 /** @param {Command} command @param {string} name @param {any} value @returns {string[]} */
 function optionOf(command, name, value) {
-  const plain = { dry_run: ["--dry-run", "switch"], reason: ["--reason", ""], priority: ["--priority", ""] };
+  /** @type {Record<string, [string, string]>} */
+  const general = { dry_run: ["--dry-run", "switch"], reason: ["--reason", ""], priority: ["--priority", ""] };
   const renamed = name.replace(/^custom_/, "");
-  const [flag, kind] = command.flags[name] ?? command.flags[renamed] ?? plain[/** @type {keyof plain} */ (name)] ?? [];
+  const [flag, kind] = command.flags[name] ?? command.flags[renamed] ?? general[name] ?? [];
   if (name === "pnode" && command.flags.pnode === undefined) return ["-n", value];
   return flag ? words(flag, kind ?? "", value) : [];
 }

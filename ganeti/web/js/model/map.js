@@ -84,20 +84,38 @@ export function stateOf(node) {
 /**
  * What the allocator said of a place, for each node: whether it may be chosen, and why not.
  * @param {any} answer result of OP_CLUSTER_PLACE
- * @returns {Map<string, {fits: boolean, best: boolean, text: string}>}
+ * @returns {Map<string, {fits: boolean, best: boolean, text: string}>} without an answer, empty
  */
 export function verdicts(answer) {
   const found = new Map();
   for (const group of answer?.groups ?? []) {
-    for (const item of group.nodes ?? []) {
-      const name = item.node ?? item.name ?? item[0];
-      const text = item.reason ?? item.text ?? item[1] ?? group.reason ?? "";
-      if (name) found.set(name, { fits: false, best: false, text: String(text) });
+    for (const place of group.places ?? []) {
+      const [name] = place.nodes;
+      if (found.has(name)) continue;
+      const best = answer.nodes?.[0] === name;
+      found.set(name, { fits: true, best, text: `score ${place.score.toFixed(2)}` });
     }
-    (group.places ?? []).forEach((/** @type {any} */ place, /** @type {number} */ index) => {
-      const name = place.nodes[0];
-      if (!found.has(name)) found.set(name, { fits: true, best: index === 0, text: `score ${place.score.toFixed(2)}` });
-    });
+    for (const { node, text } of group.nodes ?? []) {
+      if (!found.has(node)) found.set(node, { fits: false, best: false, text: text.replace(`${node} `, "") });
+    }
   }
   return found;
+}
+
+/**
+ * The moves of a plan to balance groups, or to empty nodes, and what stays where it is.
+ * @param {any} plan result of OP_CLUSTER_BALANCE or OP_NODE_MAINTENANCE
+ * @returns {{moves: {instance: string, text: string}[], stay: {instance: string, text: string}[], groups: string[]}}
+ */
+export function movesOf(plan) {
+  const groups = (plan.groups ?? []).filter((/** @type {any} */ group) => group.moves);
+  const moves = [...(plan.moves ?? []), ...groups.flatMap((/** @type {any} */ group) => group.moves)];
+  return {
+    moves: moves.map((move) => ({
+      instance: move.instance,
+      text: [`${move.from.join(", ")} → ${move.to.join(", ")}: ${move.steps.join(", ")}`, ...(move.reasons ?? [])].join("; "),
+    })),
+    stay: (plan.stay ?? []).map((/** @type {any} */ item) => ({ instance: item.instance, text: item.reason })),
+    groups: groups.map((/** @type {any} */ group) => `${group.group}: score ${group.score.toFixed(2)} → ${group.score_after.toFixed(2)}`),
+  };
 }

@@ -1,5 +1,5 @@
 // What the overview says of a cluster; pure.
-import { ago, moment } from "./format.js";
+import { ago, moment, short } from "./format.js";
 import { t } from "../text.js";
 
 /** @typedef {Record<string, any>} Row */
@@ -27,51 +27,40 @@ export function capacity(nodes, instances, health) {
     memory: share(sum("mtotal"), sum("mfree")),
     disk: share(sum("dtotal"), sum("dfree")),
     cpu: { total: sum("ctotal"), used: vcpus, part: sum("ctotal") ? vcpus / sum("ctotal") : 0 },
-    nPlusOne: groups === null ? null : Object.values(groups).every((group) => !group.stuck?.length),
+    nPlusOne: groups === null ? null : groups.every((/** @type {Row} */ group) => !group.stuck.length),
   };
 }
 
 /**
- * Findings of the last verify and ages, of the answer of `/2/health`; null counts as nothing known.
+ * Findings of the last verify and other facts, of the answer of `/2/health`; null counts as nothing known.
  * @param {any} health @param {number} now seconds
- * @returns {{rows: {level: string, code: string, text: string, object: string}[], facts: [string, string][]}}
+ * @returns {{rows: {level: string, code: string, text: string, object: string, since: number | null}[], facts: [string, string][]}}
  */
 export function findings(health, now) {
   if (!health) return { rows: [], facts: [] };
-  const rows = (health.findings ?? []).map((/** @type {any} */ item) => ({
-    level: String(item.severity ?? "warning").toLowerCase() === "error" ? "error" : "warning",
-    code: String(item.code ?? ""),
-    text: String(item.text ?? ""),
-    object: String(item.object ?? ""),
+  const rows = health.findings.map((/** @type {any} */ item) => ({
+    level: item.severity === "error" ? "error" : "warning",
+    code: item.code,
+    text: item.text,
+    object: item.object ?? "",
+    since: item.since ?? null,
   }));
-  /** @type {[string, any][]} */
+  const mirrors = health.degraded_mirrors.map((/** @type {any} */ item) => item.instance ?? item).join(", ");
+  /** @type {[string, string | null][]} */
   const facts = [
-    [t.overview.lastVerify, timeOf(lastVerify(health.verified), now) ?? t.overview.noVerify],
-    [t.overview.lastWatcher, timeOf(health.watcher_run, now)],
+    [t.overview.lastVerify, health.verified ? ago(health.verified, now) : t.overview.noVerify],
+    [t.overview.lastWatcher, health.watcher_run ? ago(health.watcher_run, now) : t.overview.noWatcher],
+    [t.overview.watcherPaused, health.watcher_paused_until > now ? moment(health.watcher_paused_until) : null],
+    [t.overview.queue, health.queue_drained ? t.overview.queueDrained : null],
     [t.overview.certificates, firstEnd(health.certificates)],
-    [t.overview.degraded, health.degraded_mirrors?.length || health.degraded?.length || null],
+    [t.overview.offline, health.offline_nodes.join(", ") || null],
+    [t.overview.degraded, mirrors || null],
   ];
-  return { rows, facts: /** @type {[string, string][]} */ (facts.filter(([, value]) => value != null)) };
+  return { rows, facts: /** @type {[string, string][]} */ (facts.filter(([, value]) => value !== null)) };
 }
 
-/** @param {any} found seconds since 1970, or an object with a time or an age @param {number} now */
-function timeOf(found, now) {
-  if (found == null) return null;
-  if (typeof found === "number") return ago(found, now);
-  const age = found.age ?? found.age_seconds;
-  if (age != null) return ago(now - age, now);
-  return found.time != null || found.ended != null ? ago(found.time ?? found.ended, now) : null;
-}
-
-/** The oldest time at which a group, or the configuration, was verified. @param {any} verified */
-function lastVerify(verified) {
-  const times = (typeof verified === "object" ? Object.values(verified ?? {}) : [verified]).filter((time) => typeof time === "number");
-  return times.length ? Math.min(...times) : null;
-}
-
-/** The certificate that ends first. @param {any} certificates */
+/** The certificate that ends first. @param {{node: string, certificate: string, ends: number}[]} certificates */
 function firstEnd(certificates) {
-  const all = Array.isArray(certificates) ? certificates : Object.entries(certificates ?? {}).map(([name, value]) => ({ name, expires: value }));
-  const sorted = all.map((item) => ({ name: `${item.node} ${item.certificate}`, end: Number(item.ends) })).filter((item) => item.end > 0).sort((a, b) => a.end - b.end);
-  return sorted.length ? `${sorted[0].name} ${t.overview.untilCert} ${moment(sorted[0].end)}` : null;
+  const [first] = [...certificates].sort((a, b) => a.ends - b.ends);
+  return first ? `${first.certificate} (${short(first.node)}) ${t.overview.untilCert} ${moment(first.ends)}` : null;
 }

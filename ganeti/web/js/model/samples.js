@@ -3,7 +3,7 @@
 /** @typedef {{title: string, names: string[], unit: string, data: any[], latest: (number | null)[]}} Plot */
 
 /**
- * One plot for each measure; reading and writing of one device are in one.
+ * One plot for each measure that has a value; reading and writing of one device are in one.
  * @param {{step: number, start: number, series: Record<string, (number | null)[]>, units: Record<string, string>}} found
  * @returns {Plot[]}
  */
@@ -11,6 +11,7 @@ export function series(found) {
   /** @type {Map<string, string[]>} */
   const groups = new Map();
   for (const name of Object.keys(found.series)) {
+    if (found.series[name].every((value) => value === null)) continue;
     const title = titleOf(name);
     groups.set(title, [...(groups.get(title) ?? []), name]);
   }
@@ -19,7 +20,7 @@ export function series(found) {
     const times = (values[0] ?? []).map((_, index) => found.start + index * found.step);
     return {
       title,
-      names: names.map((name) => name.replaceAll("_", " ")),
+      names: names.map((name) => (names.length > 1 ? (PAIR.exec(name)?.[2] ?? name) : name)),
       unit: found.units[names[0]] ?? "",
       data: [times, ...values],
       latest: values.map((all) => all.findLast((value) => value !== null) ?? null),
@@ -27,8 +28,18 @@ export function series(found) {
   });
 }
 
+const PAIR = /^(.*?)_(read|write|receive|send)(_.*)?$/;
+
 /** @param {string} name */
 function titleOf(name) {
-  const pair = /^(.*?)_(read|write|receive|received|send|sent|in|out|rx|tx)(_.*)?$/.exec(name);
-  return (pair ? pair[1] + (pair[3] ?? "") : name).replaceAll("_", " ");
+  const pair = PAIR.exec(name);
+  return (pair ? pair[1] + (pair[3] ?? "") : name).replaceAll("_", " ").replace(" ops", " operations");
+}
+
+/** Labels of times: hours of a day, or days. @param {number[]} times seconds @param {number} span seconds between the ends */
+export function timeLabels(times, span) {
+  /** @type {Intl.DateTimeFormatOptions} */
+  const form = span > 2 * 86_400 ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit" };
+  const made = new Intl.DateTimeFormat("en-GB", form);
+  return times.map((time) => made.format(time * 1000));
 }

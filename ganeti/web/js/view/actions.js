@@ -6,7 +6,7 @@ import { describe, permits } from "../model/form.js";
 import { api } from "../store.js";
 import { t } from "../text.js";
 
-/** The form that is open. @type {{value: null | {action: import("../kinds.js").Action, kind: string, rows: Record<string, any>[], typed?: Record<string, any>}}} */
+/** The form that is open; `subject` is a part of the object that it is about. @type {{value: null | {action: import("../kinds.js").Action, kind: string, rows: Record<string, any>[], typed?: Record<string, any>, subject?: string}}} */
 export const open = signal(/** @type {any} */ (null));
 
 /** @param {import("../kinds.js").Action} action */
@@ -40,4 +40,12 @@ export function Actions({ kind, rows, most = 6 }) {
   const rest = fitting.slice(most);
   return html`<span class="actions">${few.map(button)}
     ${rest.length > 0 && html`<details class="menu"><summary>${t.actions.more}</summary><div class="pop">${rest.map(button)}</div></details>`}</span>`;
+}
+
+/** An action on a part of an instance. @param {{action: import("../kinds.js").Action, row: Record<string, any>, typed?: Record<string, any>, subject?: string}} props */
+export function PartButton({ action, row, typed, subject }) {
+  if (!isOffered(action)) return null;
+  const isRemoval = action.request.startsWith("DELETE");
+  const fits = !action.when || action.when(row);
+  return html`<button class=${isRemoval ? "danger" : ""} disabled=${!fits} title=${fits ? "" : t.detail.stopFirst} onClick=${() => (open.value = { action, kind: "instance", rows: [row], typed, subject })}>${action.label}</button>`;
 }

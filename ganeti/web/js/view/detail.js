@@ -1,8 +1,9 @@
 // One object: live state, graphs, disks, NICs, tags, history, events, and all its fields.
-import { get, maybe, query } from "../api.js";
+import { get, maybe, query, send } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
 import { KINDS } from "../kinds.js";
 import { clock, moment, plain, size } from "../model/format.js";
+import { touches } from "../model/history.js";
 import { toObjects } from "../model/rows.js";
 import { url } from "../router.js";
 import { events, lists, need, problems } from "../store.js";
@@ -10,7 +11,8 @@ import { t } from "../text.js";
 import { Actions } from "./actions.js";
 import { Graphs } from "./graphs.js";
 import { Chain, JobButtons, JobLog } from "./dock.js";
-import { Cell, Ref, Status, Tags } from "./parts.js";
+import { Backups, Snapshots } from "./copies.js";
+import { Cell, Ref, Status, Table } from "./parts.js";
 
 /** @param {{kind: string, name: string}} props */
 export function DetailPage({ kind, name }) {
@@ -36,14 +38,21 @@ export function DetailPage({ kind, name }) {
     </div></section>`;
 }
 
+/** Whether the server has the page that shows consoles. */
+let hasConsolePage = /** @type {Promise<boolean> | null} */ (null);
+
 /** @param {{row: Record<string, any>}} props */
 function Consoles({ row }) {
   const [found, setFound] = useState(/** @type {any} */ (null));
-  useEffect(() => void maybe(`/2/instances/${encodeURIComponent(row.name)}/consoles`).then(setFound, () => undefined), [row.name, row.status]);
-  const kinds = Array.isArray(found) ? found.map((item) => item.kind ?? item) : Object.keys(found?.kinds ?? {});
-  const names = Array.isArray(found?.kinds) ? found.kinds.map((/** @type {any} */ item) => item.kind ?? item) : kinds;
-  if (row.status !== "running" || !names.length) return null;
-  return html`<span class="actions">${names.map((/** @type {string} */ kind) => html`<a class="button" key=${kind} target="_blank" rel="noopener" href=${`/ui/console.html?${new URLSearchParams({ instance: row.name, kind, mode: "control" })}`}>${kind === "vnc" ? t.actions.vnc : t.actions.serial}</a>`)}</span>`;
+  useEffect(() => {
+    hasConsolePage ??= send("HEAD", "/ui/console.html").then(() => true, () => false);
+    const load = async () => (row.status === "running" && (await hasConsolePage) ? get(`/2/instances/${encodeURIComponent(row.name)}/consoles`) : null);
+    void load().then(setFound, () => setFound(null));
+  }, [row.name, row.status]);
+  return html`<span class="actions">${(found?.kinds ?? []).map((/** @type {"vnc" | "serial"} */ kind) => {
+    const users = found.open.filter((/** @type {any} */ one) => one.kind === kind).map((/** @type {any} */ one) => one.user);
+    return html`<a class="button" key=${kind} target="_blank" rel="noopener" title=${users.length ? t.detail.openBy(users.join(", ")) : ""} href=${`/ui/console.html?${new URLSearchParams({ instance: row.name, kind, mode: "control" })}`}>${t.actions[kind]}</a>`;
+  })}</span>`;
 }
 
 /** @param {{row: Record<string, any>}} props */
@@ -54,10 +63,11 @@ function InstanceParts({ row }) {
   const at = (/** @type {string} */ field, /** @type {number} */ index) => plain((row[field] ?? [])[index]);
   return html`<section class="panel"><h2>${t.detail.disks}</h2>
     <${Table} empty=${t.list.none} head=${[t.fields.index, t.fields.size, t.fields.template, t.fields.nodes, t.fields.uuid]}
-      rows=${disks.map((disk) => [disk.index, size(disk.size), disk.template, plain(disk.nodes), html`<${Ref} kind="disk" name=${disk.uuid} full=${true} />`])} /></section>
+      rows=${disks.map((disk) => [disk.index, size(disk.size), disk.template, plain(disk.nodes), html`<a class="mono" href=${url("disks", disk.uuid)} title=${disk.uuid}>${disk.uuid.slice(0, 8)}</a>`])} /></section>
   <section class="panel"><h2>${t.detail.nics}</h2>
     <${Table} empty=${t.list.none} head=${["", t.detail.mac, t.detail.ip, t.fields.mode, t.detail.link, t.detail.networkName]}
       rows=${macs.map((/** @type {string} */ mac, /** @type {number} */ index) => [index, mac, at("nic.ips", index), at("nic.modes", index), at("nic.links", index), at("nic.networks.names", index)])} /></section>
+  <${Snapshots} row=${row} /><${Backups} row=${row} />
   <${Parameters} name=${row.name} mark=${row.serial_no} />`;
 }
 
@@ -75,19 +85,12 @@ function Guests({ row }) {
   useEffect(() => void need("instance"), []);
   const guests = (lists.instance.value ?? []).filter((item) => item.pnode === row.name || (item.snodes ?? []).includes(row.name));
   return html`<section class="panel"><h2>${t.detail.guests}</h2><${Table} empty=${t.list.none} head=${[t.fields.name, t.fields.status, t.fields.role, t.fields.memory]}
-    rows=${guests.map((item) => [html`<${Ref} kind="instance" name=${item.name} full=${true} />`, html`<${Status} value=${item.status} />`, item.pnode === row.name ? t.fields.primaries : t.fields.secondaries, size(item["be/maxmem"])])} /></section>`;
+    rows=${guests.map((item) => [html`<${Ref} kind="instance" name=${item.name} full=${true} />`, html`<${Status} value=${item.status} />`, item.pnode === row.name ? t.detail.primary : t.detail.secondary, size(item["be/maxmem"])])} /></section>`;
 }
 
 /** @param {{row: Record<string, any>}} props */
 function Members({ row }) {
   return html`<section class="panel"><h2>${t.fields.nodes}</h2><ul class="plain">${(row.node_list ?? []).map((/** @type {string} */ name) => html`<li key=${name}><${Ref} kind="node" name=${name} full=${true} /></li>`)}</ul></section>`;
-}
-
-/** @param {{head: any[], rows: any[][], empty: string}} props */
-export function Table({ head, rows, empty }) {
-  if (!rows.length) return html`<p class="empty">${empty}</p>`;
-  return html`<div class="scroll"><table><thead><tr>${head.map((cell, index) => html`<th key=${index} scope="col">${cell}</th>`)}</tr></thead>
-    <tbody>${rows.map((row, index) => html`<tr key=${index}>${row.map((cell, at) => html`<td key=${at}>${cell}</td>`)}</tr>`)}</tbody></table></div>`;
 }
 
 /** Who changed what, in which job. @param {{kind: string, name: string, mark?: any}} props */
@@ -101,29 +104,19 @@ export function History({ kind, name, mark }) {
   return html`<section class="panel"><h2>${t.detail.history}</h2><${Changes} found=${found} /></section>`;
 }
 
-/** @param {{found: any, most?: number}} props */
+/** @param {{found: any, most?: number}} props the answer of `/2/history` */
 export function Changes({ found, most = 100 }) {
   const changes = [...(found?.changes ?? [])].reverse().slice(0, most);
   if (!changes.length) return html`<p class="empty">${t.detail.noHistory}</p>`;
   return html`<ol class="changes">${changes.map((change) => html`<li key=${change.serial}>
     <time>${moment(change.time)}</time> <b>${change.user || "–"}</b> <span>${change.name}</span>${" "}
-    ${change.job && html`<a href=${url("jobs", String(change.job))}>${t.detail.inJob} ${change.job}</a>`}
-    <small>${(change.objects ?? []).map(describeTouch).join("; ")}${reasonOf(change.reason)}</small></li>`)}</ol>`;
+    ${change.job && html`<a href=${url("jobs", String(change.job))}>${t.detail.inJob} ${change.job}</a>`}${change.reason ? ` — ${change.reason}` : ""}
+    ${touches(change, found.names).map((touch, index) => html`<${Touch} key=${index} touch=${touch} />`)}</li>`)}</ol>`;
 }
 
-/** @param {any} touch */
-function describeTouch(touch) {
-  const values = touch.changes ?? touch.values ?? touch.differences ?? touch.members ?? [];
-  const parts = (Array.isArray(values) ? values : Object.entries(values)).slice(0, 6).map((/** @type {any} */ item) =>
-    Array.isArray(item) ? `${[item[0]].flat().join(".")}: ${item.slice(1).flat(1).map(plain).join(" → ")}` : `${item.member ?? item.name ?? item.path ?? ""}: ${plain(item.before ?? item.old)} → ${plain(item.after ?? item.new)}`,
-  );
-  return `${touch.name ?? touch.uuid ?? ""} ${touch.change ?? ""} ${parts.join(", ")}`.trim();
-}
-
-/** @param {any} reason */
-function reasonOf(reason) {
-  const own = (Array.isArray(reason) ? reason : []).find((entry) => entry[0] === "gnt:user" || /client/.test(entry[0]));
-  return own?.[1] ? ` — ${own[1]}` : "";
+/** One object that a change touched, with its old and new values. @param {{touch: import("../model/history.js").Touch}} props */
+function Touch({ touch }) {
+  return html`<small>${touch.title}${touch.values.length > 0 && ": "}${touch.values.map(({ key, before, after }, index) => html`<span class="touch" key=${key}>${index > 0 && ", "}<span class="mono">${key}</span> ${before !== null && html`<del>${before}</del> → `}${after}</span>`)}${touch.more > 0 && ` ${t.detail.others(touch.more)}`}</small>`;
 }
 
 /** @param {{name: string, uuid?: string}} props */
@@ -151,4 +144,3 @@ function JobPage({ job }) {
         ${whole.opresult?.[index] != null && html`<h3>${t.jobs.result}</h3><pre>${JSON.stringify(whole.opresult[index], null, 1)}</pre>`}</div>`)}</section>
     </div></section>`;
 }
-export { Tags };

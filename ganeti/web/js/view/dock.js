@@ -11,7 +11,7 @@ import { Elapsed, Status } from "./parts.js";
 /** The job that is looked at in the dock. */
 export const watched = signal(0);
 const isOpen = signal(localStorage.getItem("dock") !== "closed");
-/** Explanations of waiting jobs by id. @type {{value: Record<number, any>}} */
+/** Explanations of waiting jobs by id. @type {{value: Record<number, any>, peek: () => Record<number, any>}} */
 const reasons = signal({});
 
 const WAITING = ["waiting", "queued", "pending"];

@@ -4,7 +4,7 @@ import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { KINDS } from "../kinds.js";
 import { commandLine, curl } from "../model/command.js";
 import { arrange, describe, missing, permits, request, scalar } from "../model/form.js";
-import { verdicts } from "../model/map.js";
+import { movesOf, verdicts } from "../model/map.js";
 import { api, commands } from "../store.js";
 import { t } from "../text.js";
 import { open } from "./actions.js";
@@ -31,7 +31,7 @@ export function FormDrawer() {
 function Drawer({ form, given }) {
   const { action, kind, rows } = given;
   const key = kind === "export" ? "export" : KINDS[kind].key;
-  const names = rows.map((row) => String(row[key]));
+  const names = given.subject ? [given.subject] : rows.map((row) => String(row[key]));
   const fixed = action.fixed ?? {};
   const [typed, setTyped] = useState(() => ({ ...action.typed?.(rows[0] ?? {}), ...given.typed }));
   const [state, setState] = useState({ busy: false, problem: "", note: "", plan: /** @type {any} */ (null) });
@@ -45,7 +45,7 @@ function Drawer({ form, given }) {
   const parts = useMemo(() => arrange(form, action.first ?? []), [form]);
   const made = (rows.length ? rows : [{}]).map((row) => request(form, { ...typed, ...ofPath(form, row, key) }, { fixed }));
   const needed = missing(form, { ...typed, ...ofPath(form, rows[0] ?? {}, key) }, fixed);
-  const extraPath = form.fields.filter((field) => field.place === "path" && (!rows.length || field.name in typed || !(field.name in ofPath(form, rows[0], key))));
+  const extraPath = form.fields.filter((field) => field.place === "path" && !(field.name in (given.typed ?? {})) && (!rows.length || field.name in typed || !(field.name in ofPath(form, rows[0], key))));
   const danger = action.danger?.(names.length ? names : [String(typed.instance_name ?? "")]);
   const mustType = form.method === "DELETE" && rows.length === 1;
   const allowed = permits(session.value?.access, form);
@@ -123,12 +123,18 @@ function Same({ form, made }) {
 
 /** What the allocator or a dry run says. @param {{plan: any}} props */
 function Plan({ plan }) {
-  const found = [...verdicts(plan)];
-  const moves = (plan.groups ?? []).flatMap((/** @type {any} */ group) => group.moves ?? []);
+  const isPlace = plan.score !== undefined;
+  const found = isPlace ? [...verdicts(plan)] : [];
+  const { moves, stay, groups } = movesOf(plan);
+  const known = isPlace || plan.moves !== undefined || groups.length > 0;
+  const reasons = (plan.groups ?? []).map((/** @type {any} */ group) => group.reason).filter(Boolean);
+  const item = (/** @type {boolean} */ fits, /** @type {string} */ name, /** @type {string} */ text) => html`<li key=${name} class=${fits ? "fits" : "refused"}><span>${name}</span> <small>${text}</small></li>`;
   return html`<section class="plan" aria-live="polite"><h3>${t.form.planTitle}</h3>
-    ${plan.nodes !== undefined && html`<p>${plan.nodes?.length ? t.form.planNode(plan.nodes.join(", ")) : t.form.noPlace}</p>`}
-    ${found.length > 0 && html`<ul>${found.map(([name, verdict]) => html`<li key=${name} class=${verdict.fits ? "fits" : "refused"}><span>${name}</span> <small>${verdict.text}</small></li>`)}</ul>`}
-    ${moves.length > 0 && html`<ul>${moves.map((/** @type {any} */ move, /** @type {number} */ index) => html`<li key=${index}><span>${move.instance ?? index}</span> <small>${move.text ?? move.reason ?? JSON.stringify(move)}</small></li>`)}</ul>`}
-    ${(plan.hints ?? []).map((/** @type {string} */ hint) => html`<p key=${hint}>${hint}</p>`)}
-    ${plan.nodes === undefined && !moves.length && html`<pre>${JSON.stringify(plan, null, 1)}</pre>`}</section>`;
+    ${isPlace && html`<p>${plan.nodes.length ? t.form.planNode(plan.nodes.join(", ")) : t.form.noPlace}</p>`}
+    ${[...reasons, ...groups].map((text) => html`<p key=${text}>${text}</p>`)}
+    <ul>${found.map(([name, verdict]) => item(verdict.fits, name, verdict.text))}
+      ${moves.map((move) => item(true, move.instance, move.text))}${stay.map((one) => item(false, one.instance, one.text))}</ul>
+    ${known && !isPlace && !moves.length && html`<p>${t.form.noMoves}</p>`}
+    ${(plan.hints ?? []).map((/** @type {{text: string}} */ hint) => html`<p key=${hint.text}>${t.form.hint} ${hint.text}</p>`)}
+    ${!known && html`<pre>${JSON.stringify(plan, null, 1)}</pre>`}</section>`;
 }

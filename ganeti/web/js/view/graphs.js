@@ -3,7 +3,7 @@ import uPlot from "../../vendor/uplot.js";
 import { maybe } from "../api.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { bytes } from "../model/format.js";
-import { series } from "../model/samples.js";
+import { series, timeLabels } from "../model/samples.js";
 import { t } from "../text.js";
 
 /** @param {{path: string}} props */
@@ -28,7 +28,8 @@ const COLOURS = ["--graph-1", "--graph-2", "--graph-3", "--graph-4"];
 function show(unit, value) {
   if (value == null) return "–";
   if (unit.startsWith("bytes")) return bytes(value) + unit.slice(5);
-  return `${value >= 100 ? Math.round(value) : Number(value.toFixed(2))} ${unit}`;
+  const number = value >= 100 ? Math.round(value) : Number(value.toFixed(2));
+  return unit.startsWith("operations") ? number + unit.slice(10) : `${number} ${unit}`;
 }
 
 /** @param {{plot: import("../model/samples.js").Plot}} props */
@@ -41,11 +42,11 @@ function Graph({ plot }) {
     const style = getComputedStyle(document.documentElement);
     const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
-    const made = new uPlot({
+    const made = new (/** @type {any} */ (uPlot))({
       width: element.clientWidth || 400, height: 150, legend: { show: false }, cursor: { y: false },
       series: [{}, ...plot.names.map((name, index) => ({ label: name, stroke: colour(COLOURS[index % 4]), width: 1.5, fill: plot.names.length === 1 ? `${colour(COLOURS[0])}22` : undefined }))],
-      axes: [axis, { ...axis, size: 74, values: (/** @type {any} */ _u, /** @type {number[]} */ all) => all.map((value) => show(plot.unit, value)) }],
-      scales: { y: { range: (/** @type {any} */ _u, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(0, low ?? 0), (high ?? 1) * 1.1 || 1] } },
+      axes: [{ ...axis, values: (/** @type {any} */ u, /** @type {number[]} */ all) => timeLabels(all, u.scales.x.max - u.scales.x.min) }, { ...axis, size: 74, values: (/** @type {any} */ _u, /** @type {number[]} */ all) => all.map((value) => show(plot.unit, value)) }],
+      scales: { y: { range: (/** @type {any} */ _u, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(0, low ?? 0), (high ?? 1) * 1.1 || (plot.unit.startsWith("bytes") ? 4096 : 1)] } },
     }, plot.data, element);
     drawn.current = made;
     const watcher = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: 150 }));

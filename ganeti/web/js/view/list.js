@@ -104,7 +104,7 @@ function Grid({ kind, rows, columns, sort, onSort, chosen, onChoose, empty }) {
     onChoose(made);
   };
   const all = rows.length > 0 && rows.every((/** @type {any} */ row) => chosen.has(String(row[found.key])));
-  const template = `${isBulk ? "34px " : ""}${columns.map((/** @type {any} */ column, /** @type {number} */ index) => `minmax(${column.width ?? 120}px, ${index === 0 ? 2 : 1}fr)`).join(" ")}`;
+  const template = `${isBulk ? "34px " : ""}${columns.map((/** @type {any} */ column, /** @type {number} */ index) => (index === 0 && column.right ? `${column.width}px` : `minmax(${column.width ?? 120}px, ${index === 0 ? 2 : 1}fr)`)).join(" ")}`;
   const least = columns.reduce((/** @type {number} */ sum, /** @type {any} */ column) => sum + (column.width ?? 120) + 12, isBulk ? 66 : 20);
   return html`<div class="grid" role="table" aria-label=${found.title} aria-rowcount=${rows.length + 1} ref=${box} tabindex="0">
     <div class="grid-inner" style=${{ "--columns": template, minWidth: `${least}px` }}>

@@ -45,7 +45,7 @@ export function MapPage() {
   const found = racks(lists.node.value ?? [], lists.instance.value ?? []);
   const now = held.value;
   return html`<section class="page map" onKeyDown=${(/** @type {KeyboardEvent} */ e) => e.key === "Escape" && (held.value = null)}><header class="page-head"><h1>${t.map.title}</h1>
-    <span class="of" role="status">${now ? `${now.name}: ${now.problem || (now.verdicts ? "" : t.map.asking)}` : t.map.help}</span></header>
+    <span class="of" role="status">${now ? `${now.name}: ${now.problem || (now.verdicts ? t.map.choose : t.map.asking)}` : t.map.help}</span></header>
     <div class="racks">${found.map((group) => html`<section class="rack" key=${group.name}><h2><a href=${url("groups", group.name)}>${group.name}</a> <span class="count">${group.nodes.length}</span></h2>
       ${group.nodes.map((node) => html`<${Node} key=${node.name} node=${node} />`)}</section>`)}</div></section>`;
 }
@@ -58,7 +58,7 @@ function Node({ node }) {
   return html`<div class=${`map-node ${node.state} ${verdict ? (verdict.fits ? "fits" : "refused") : ""} ${isTarget ? "target" : ""}`}
     onDragOver=${(/** @type {DragEvent} */ e) => isTarget && e.preventDefault()} onDrop=${(/** @type {DragEvent} */ e) => (e.preventDefault(), drop(node.name))}>
     <div class="map-head"><a href=${url("nodes", node.name)}>${short(node.name)}</a> ${node.state !== "online" && html`<${Status} value=${node.state} />`}
-      ${verdict && html`<small class="verdict">${verdict.best ? "★ " : ""}${verdict.text}</small>`}
+      ${verdict && html`<small class="verdict" title=${verdict.text}>${verdict.best ? "★ " : ""}${verdict.text}</small>`}
       ${isTarget && html`<button class="quiet" onClick=${() => drop(node.name)}>${t.map.to(short(now?.name), short(node.name))}</button>`}
       <span class="of">${size(node.memoryFree)} ${t.map.empty}</span></div>
     <div class="guests">

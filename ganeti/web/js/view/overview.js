@@ -25,8 +25,9 @@ export function OverviewPage() {
   const info = cluster.value ?? {};
   return html`<section class="page overview"><header class="page-head"><h1>${info.name ?? t.nav.overview}</h1><span class="of">${info.software_version} · ${t.roles.M} ${short(info.master)} · ${plain(info.enabled_hypervisors)}</span></header>
     <div class="panels">
-      <${Health} /><${Capacity} />
+      <${Health} />
       <section class="panel"><h2><a href=${url("jobs")}>${o.running}</a></h2>${activeJobs.value.length ? html`<ul class="plain jobs">${activeJobs.value.slice(0, 12).map((job) => html`<li key=${job.id}><a href=${url("jobs", String(job.id))}>${job.id}</a> <${Status} value=${job.status} /> <span class="what">${plain(job.summary)}</span> <${Elapsed} job=${job} /></li>`)}</ul>` : html`<p class="empty">${o.jobsNone}</p>`}</section>
+      <${Capacity} />
       <section class="panel wide"><h2>${o.changes}</h2><${Changes} found=${changes} most=${15} /></section>
     </div></section>`;
 }

@@ -56,3 +56,10 @@ export function Cell({ row, column, kind }) {
       return html`<span>${text == null || text === "" ? "–" : String(text)}</span>`;
   }
 }
+
+/** @param {{head: any[], rows: any[][], empty: string}} props */
+export function Table({ head, rows, empty }) {
+  if (!rows.length) return html`<p class="empty">${empty}</p>`;
+  return html`<div class="scroll"><table><thead><tr>${head.map((cell, index) => html`<th key=${index} scope="col">${cell}</th>`)}</tr></thead>
+    <tbody>${rows.map((row, index) => html`<tr key=${index}>${row.map((cell, at) => html`<td key=${at}>${cell}</td>`)}</tr>`)}</tbody></table></div>`;
+}

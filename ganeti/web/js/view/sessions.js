@@ -3,7 +3,7 @@ import { maybe, send, session } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
 import { moment } from "../model/format.js";
 import { t } from "../text.js";
-import { Table } from "./detail.js";
+import { Table } from "./parts.js";
 
 const s = t.sessions;
 
