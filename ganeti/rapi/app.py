@@ -20,6 +20,7 @@ from ganeti.base.clock import SYSTEM
 from ganeti.luxi.client import Client
 from ganeti.rapi import conditional, failures, scrapes
 from ganeti.rapi import routes as table
+from ganeti.rapi.compression import accepts_gzip
 from ganeti.rapi.identity import ANONYMOUS, Identity, list_permissions
 from ganeti.rapi.route import NUMBERS, Call, Route
 from ganeti.rapi.scope import limit_client
@@ -114,6 +115,11 @@ class _Api:
                     resp.status = falcon.HTTP_304
                     return
             resp.data = answer.data
+            if answer.packed:
+                resp.set_header("Vary", "Accept-Encoding")
+                if accepts_gzip(req.get_header("Accept-Encoding")):
+                    resp.data = answer.packed
+                    resp.set_header("Content-Encoding", "gzip")
             if route.content_type.startswith("text/plain"):
                 resp.content_type = route.content_type
             for name, text in answer.headers.items():

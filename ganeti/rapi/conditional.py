@@ -97,5 +97,5 @@ def _current(call: Call, reader: Route) -> str | None:
 def encode(value: object) -> Ready:
     """An answer as JSON text that ends with a new line."""
     if isinstance(value, Ready):
-        return Ready(value.data + b"\n", value.version, value.headers)
+        return dataclasses.replace(value, data=value.data + b"\n")
     return Ready(jsonio.answer_bytes(value) + b"\n")

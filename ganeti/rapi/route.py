@@ -114,6 +114,8 @@ class Ready:
     version: str = ""
     #: headers of its own
     headers: Mapping[str, str] = field(default_factory=dict)
+    #: the whole answer by gzip, with the new line at its end; empty: it is never sent so
+    packed: bytes = b""
 
     @classmethod
     def encode(cls, value: object, headers: Mapping[str, str]) -> Ready:

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.histogram import Histogram
 from ganeti.luxi.client import Client
 from ganeti.model.metrics import CALL, Report
-from ganeti.rapi import schemas
+from ganeti.rapi import compression, schemas
 from ganeti.rapi.route import ANYBODY, Arg, ArgKind, Call, Ready, Route
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ PERIOD = 10.0
 OLDEST = 30.0
 INTEREST = 300.0
 _STOP_WAIT = 5.0
+#: How hard the text is packed: higher levels cost more than they save.
+_LEVEL = 1
 
 
 class Requests:
@@ -67,6 +70,18 @@ def render(client: Client) -> bytes:
     return exposition.write({**client.query_metrics(), **REQUESTS.report()})
 
 
+@dataclass(frozen=True)
+class Text:
+    """What a scrape gets; packed once, so that each of many scrapers costs nothing more."""
+
+    plain: bytes
+    packed: bytes
+
+    @classmethod
+    def of(cls, plain: bytes) -> Text:
+        return cls(plain, compression.pack(plain, _LEVEL))
+
+
 class Desk:
     """Keeps the text. Thread-safe."""
 
@@ -75,7 +90,7 @@ class Desk:
         self._clock = clock
         self._changed = threading.Condition()
         self._making = threading.Lock()
-        self._text = b""
+        self._text: Text | None = None
         self._made = float("-inf")
         self._asked = float("-inf")
         self._stopped = False
@@ -87,7 +102,7 @@ class Desk:
         client = Client(path, connect_timeout=2.0, io_timeout=60.0, reconnect_limit=2.0)
         return cls(lambda: render(client))
 
-    def text(self) -> bytes:
+    def text(self) -> Text:
         """The newest text; blocks only when there is none, or it is too old.
 
         Raises:
@@ -98,19 +113,20 @@ class Desk:
             if self._thread is None and not self._stopped:
                 self._thread = threading.Thread(target=self._loop, name="metrics", daemon=True)
                 self._thread.start()
-            if self._is_fresh():
-                return self._text
+            found = self._fresh()
+        if found is not None:
+            return found
         with self._making:  # ten who come at once need one text
             with self._changed:
-                if self._is_fresh():
-                    return self._text
-            return self._renew()
+                found = self._fresh()
+            return self._renew() if found is None else found
 
-    def _is_fresh(self) -> bool:
-        return self._clock.monotonic() - self._made < OLDEST
+    def _fresh(self) -> Text | None:
+        """The text, unless it is too old."""
+        return self._text if self._clock.monotonic() - self._made < OLDEST else None
 
-    def _renew(self) -> bytes:
-        text = self._make()
+    def _renew(self) -> Text:
+        text = Text.of(self._make())
         with self._changed:
             self._text, self._made = text, self._clock.monotonic()
         return text
@@ -122,7 +138,7 @@ class Desk:
                     return
                 if self._clock.monotonic() - self._asked > INTEREST:
                     self._thread = None
-                    self._text = b""
+                    self._text = None
                     return
             try:
                 with self._making:
@@ -144,8 +160,9 @@ def _metrics(call: Call) -> Ready:
     # A limited client may not ask; one that may shares the text with all others.
     desk: Desk | None = call.environ.get(DESK)
     if desk is None or call.identity.limited:
-        return Ready(render(call.luxi).rstrip(b"\n"))
-    return Ready(desk.text().rstrip(b"\n"))
+        return Ready(render(call.luxi).removesuffix(b"\n"))
+    text = desk.text()
+    return Ready(text.plain.removesuffix(b"\n"), packed=text.packed)
 
 
 def _health(call: Call) -> dict[str, Any]:

@@ -6,14 +6,13 @@ them, but asks whether they are the same.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ganeti.rapi import failures
+from ganeti.rapi import compression, failures
 from ganeti.rapi.access_log import App
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "web"
@@ -68,7 +67,7 @@ def read(directory: Path = DIRECTORY) -> Mapping[str, File]:
 
 def _file(path: Path) -> File:
     data = path.read_bytes()
-    packed = gzip.compress(data, 9, mtime=0)
+    packed = compression.pack(data)
     digest = hashlib.blake2b(data, digest_size=12).hexdigest()
     policy = CONSOLE if path.name == "console.html" else STRICT
     smaller = packed if len(packed) < len(data) else None
@@ -138,7 +137,7 @@ def _answer(
         start("304 Not Modified", headers)
         return [b""]
     data = file.data
-    if file.packed is not None and "gzip" in str(environ.get("HTTP_ACCEPT_ENCODING", "")):
+    if file.packed is not None and compression.accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING")):
         data = file.packed
         headers.append(("Content-Encoding", "gzip"))
     start("200 OK", [*headers, ("Content-Type", file.kind), ("Content-Length", str(len(data)))])

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import bench_jobs
+import bench_metrics
 import bench_placement
 import bench_query
 import bench_rapi
@@ -241,7 +242,10 @@ def large_cluster(directory: Path, nodes: int) -> Figures:
 
 def remote_api(directory: Path) -> Figures:
     with _cluster(directory, 3) as cluster:
-        return bench_rapi.figures(cluster)
+        return {
+            **bench_rapi.figures(cluster, (200, 1000)),
+            "metrics": bench_metrics.figures(cluster, 1000),
+        }
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ from typing import Any
 from measure import TOOL, Cluster, Figures, say
 
 from ganeti import paths
+from ganeti.config.store import read_config, write_checkpoint
 from ganeti.luxi.client import Client
 
 #: Columns of gnt-instance list; the first four come from the configuration.
@@ -81,11 +82,13 @@ def fill(cluster: Cluster, count: int) -> None:
     for number in range(1, count):
         node = nodes[number % len(nodes)]
         item = _copy(config, model, number, node)
-        where = _guest(cluster, node["name"].partition(".")[0], item["name"])
-        where.parent.mkdir(parents=True, exist_ok=True)
-        where.write_bytes(guest)
+        file = _guest(cluster, node["name"].partition(".")[0], item["name"])
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(guest)
     config["serial_no"] += 1
     path.write_text(json.dumps(config, separators=(",", ":")))
+    where = paths.Paths(root)
+    write_checkpoint(read_config(where, edited=True), where)  # the master takes no edited file
     _tool("start", cluster.directory)
 
 

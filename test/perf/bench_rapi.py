@@ -57,8 +57,8 @@ class Api:
         data = self._ask(self._kept, method, path, body, headers)
         return json.loads(data) if data else None
 
-    def size(self, path: str) -> int:
-        return len(self._ask(self._kept, "GET", path, None, {}))
+    def size(self, path: str, **headers: str) -> int:
+        return len(self._ask(self._kept, "GET", path, None, headers))
 
     def etag(self, path: str) -> str:
         self._kept.request("GET", path, None, self._headers)

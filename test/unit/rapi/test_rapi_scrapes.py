@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
+from pathlib import Path
+from typing import Any
+from wsgiref.util import setup_testing_defaults
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ganeti import errors
+from ganeti.luxi.client import Client
 from ganeti.rapi import exposition
+from ganeti.rapi.app import make_app
 from ganeti.rapi.identity import Identity, list_permissions
-from ganeti.rapi.scrapes import OLDEST, Desk, Requests
+from ganeti.rapi.scrapes import DESK, OLDEST, Desk, Requests, Text
 
 
 def test_hostile_names_stay_in_their_label() -> None:
@@ -58,7 +64,7 @@ def test_ten_scrapers_at_once_need_one_text() -> None:
         return b"text"
 
     desk = Desk(make, FakeClock())
-    found: list[bytes] = []
+    found: list[Text] = []
     threads = [threading.Thread(target=lambda: found.append(desk.text())) for _ in range(10)]
     for thread in threads:
         thread.start()
@@ -66,7 +72,7 @@ def test_ten_scrapers_at_once_need_one_text() -> None:
     for thread in threads:
         thread.join()
     desk.stop()
-    assert found == [b"text"] * 10
+    assert [text.plain for text in found] == [b"text"] * 10
     assert len(made) == 1
 
 
@@ -79,12 +85,48 @@ def test_an_old_text_is_not_served_while_the_master_is_away() -> None:
         return answers.pop()
 
     desk = Desk(make, clock)
-    assert desk.text() == b"text"
-    assert desk.text() == b"text"
+    assert desk.text().plain == b"text"
+    assert desk.text().plain == b"text"
     clock.sleep(OLDEST)
     with pytest.raises(errors.NoMasterError):
         desk.text()
     desk.stop()
+
+
+@pytest.mark.parametrize(
+    ("header", "packed"),
+    [
+        ("gzip", True),
+        ("deflate, GZIP;q=0.5", True),
+        ("gzip;q=1.0", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.00, identity", False),
+        ("br, identity", False),
+        ("gzipped", False),
+        (None, False),
+    ],
+)
+def test_a_scraper_that_takes_gzip_gets_the_same_text_by_gzip(header, packed) -> None:
+    made = b"# HELP a b\na 1.0\n" * 50
+    desk = Desk(lambda: made, FakeClock())
+    app = make_app(
+        luxi=lambda: Client(Path("nowhere")),
+        authenticate=lambda _header, _address: Identity("prometheus", frozenset({"metrics.read"})),
+    )
+    answers: list[tuple[str, dict[str, str]]] = []
+    environ: dict[str, Any] = {DESK: desk}
+    setup_testing_defaults(environ)
+    environ["PATH_INFO"] = "/metrics"
+    if header is not None:
+        environ["HTTP_ACCEPT_ENCODING"] = header
+    body = b"".join(app(environ, lambda status, found: answers.append((status, dict(found)))))
+    desk.stop()
+    [(status, headers)] = answers
+    headers = {name.lower(): text for name, text in headers.items()}
+    assert (status, headers["vary"]) == ("200 OK", "Accept-Encoding")
+    assert (headers.get("content-encoding") == "gzip") is packed
+    assert int(headers["content-length"]) == len(body)
+    assert (gzip.decompress(body) if packed else body) == made
 
 
 def test_requests_are_counted_by_the_path_of_the_table() -> None:
