@@ -78,7 +78,7 @@ class Text:
     packed: bytes
 
     @classmethod
-    def of(cls, plain: bytes) -> Text:
+    def make(cls, plain: bytes) -> Text:
         return cls(plain, compression.pack(plain, _LEVEL))
 
 
@@ -113,20 +113,20 @@ class Desk:
             if self._thread is None and not self._stopped:
                 self._thread = threading.Thread(target=self._loop, name="metrics", daemon=True)
                 self._thread.start()
-            found = self._fresh()
+            found = self._find_fresh()
         if found is not None:
             return found
         with self._making:  # ten who come at once need one text
             with self._changed:
-                found = self._fresh()
+                found = self._find_fresh()
             return self._renew() if found is None else found
 
-    def _fresh(self) -> Text | None:
+    def _find_fresh(self) -> Text | None:
         """The text, unless it is too old."""
         return self._text if self._clock.monotonic() - self._made < OLDEST else None
 
     def _renew(self) -> Text:
-        text = Text.of(self._make())
+        text = Text.make(self._make())
         with self._changed:
             self._text, self._made = text, self._clock.monotonic()
         return text

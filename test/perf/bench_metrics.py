@@ -50,7 +50,7 @@ def figures(cluster: Cluster, instances: int, jobs: int = 1000) -> Figures:
             "scrape_gzip": repeat(lambda: api.get_bytes(PATH, Accept_Encoding="gzip")),
             "query_metrics": repeat(cluster.client.query_metrics),
             "write_text": repeat(lambda: exposition.write(report)),
-            "pack_text": repeat(lambda: scrapes.Text.of(text)),
+            "pack_text": repeat(lambda: scrapes.Text.make(text)),
             "rapi_mb_before": before,
             "rapi_mb_after": resident_mb(cluster),
         }
