@@ -98,6 +98,7 @@ check-backup: $(VENV)/dev.stamp ## 200 random schedules of writes, crashes, migr
 	@BACKUP_SCHEDULES=$(or $(BACKUP_SCHEDULES),200) $(BIN)/python -m pytest -s --timeout 600 test/backup
 
 check-monitoring: ## test that each alert rule fires and clears (needs promtool, from Debian's package prometheus)
+	@command -v promtool >/dev/null || { echo "promtool is missing; install it: apt-get install --no-install-recommends prometheus" >&2; exit 1; }
 	@promtool check rules doc/monitoring/alerts.yml && cd test/monitoring && promtool test rules alerts_test.yml
 
 $(VENV)/ui.stamp: requirements-ui.txt $(VENV)/dev.stamp

@@ -20,6 +20,15 @@ def test_alerts_ask_for_known_metrics_and_name_pages() -> None:
     assert [page for page in pages if not (DOC / page).exists()] == []
 
 
+def test_each_alert_has_a_case_in_which_it_fires_and_clears() -> None:
+    rules = re.findall(r"- alert: (\w+)", (DOC / "monitoring" / "alerts.yml").read_text())
+    cases = (DOC.parent / "test" / "monitoring" / "alerts_test.yml").read_text()
+    for rule in rules:
+        samples = re.findall(rf'"{rule}".*\n.*\n +exp_samples:(.*)', cases)
+        assert "" in samples, f"{rule} never fires"
+        assert samples[-1] == " []", f"{rule} does not clear"
+
+
 def test_the_dashboard_asks_for_known_metrics() -> None:
     board = json.loads((DOC / "monitoring" / "cluster.json").read_text())
     for panel in board["panels"]:
