@@ -54,7 +54,7 @@ def serve(
             argv = build_argv(target, format, address, str(pid_file), write=write)
             process.run_checked(argv, timeout=_START)
         pid = int(files.read_text(pid_file))
-        client = nbd.connect(socket, contexts=contexts)
+        client = nbd.connect(socket, contexts=contexts, what=target)
     except errors.CommandError as err:
         raise errors.BlockDeviceError(errors.text(err)) from err
     finally:

@@ -89,6 +89,14 @@ class FrozenDisk:
 
 
 @dataclass(frozen=True)
+class Moment:
+    """All disks of a running guest as they were at one moment."""
+
+    disks: list[FrozenDisk]
+    consistency: Consistency
+
+
+@dataclass(frozen=True)
 class NodeInfo:
     """Memory in MiB and processors of a node, as this hypervisor sees them."""
 
@@ -323,13 +331,12 @@ class Freezing(Protocol):
     nothing ends it, and it is asked in this order.
     """
 
-    def freeze_disks(
-        self, name: str, work: Path, since: str | None, until: str
-    ) -> list[FrozenDisk] | None:
+    def freeze_disks(self, name: str, work: Path, since: str | None, until: str) -> Moment | None:
         """Freeze the moment ``until``; None when the guest does not run here.
 
         ``since`` is an earlier moment, or None. ``work`` is an empty directory that takes what the
-        guest overwrites meanwhile, and nobody else's files. One moment at a time.
+        guest overwrites meanwhile, and nobody else's files. When it cannot, the disks of the moment
+        cannot be read any more, and the guest goes on. One moment at a time.
         """
 
     def thaw_disks(self, name: str, work: Path, until: str | None, *, keep: bool) -> None:

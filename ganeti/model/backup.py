@@ -16,6 +16,7 @@ from ganeti import errors
 from ganeti.base import jsonio, typed
 from ganeti.base.typed import doc
 from ganeti.model.base import ConfigObject
+from ganeti.model.names import Consistency
 
 VERSION = 1
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}")
@@ -80,6 +81,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     #: seconds since 1970
     time: float
     mode: Mode
+    #: state of the disks; None in backups of earlier versions
+    consistency: Consistency | None = None
     #: the backup that this one was compared with
     base: str | None = None
     disks: tuple[BackedUpDisk, ...] = ()

@@ -59,8 +59,14 @@ class Nbd:
     Raises (all methods): BlockDeviceError with the server's words, or when it ended.
     """
 
-    def __init__(self, sock: socket.socket, export: str, contexts: Sequence[str] = ()) -> None:
-        """Agree with a server on a connected socket; it belongs to this object then."""
+    def __init__(
+        self, sock: socket.socket, export: str, contexts: Sequence[str] = (), what: str = ""
+    ) -> None:
+        """Agree with a server on a connected socket; it belongs to this object then.
+
+        ``what`` is what error messages call it.
+        """
+        self._what = what or f"NBD server of {export or 'a disk'}"
         self._sock = sock
         self._export = export
         self._contexts: dict[int, str] = {}
@@ -241,7 +247,8 @@ class Nbd:
         if handle != self._handle:
             raise self._error("it answered another request")
         if code:
-            raise self._error(words or os.strerror(code))
+            reason = os.strerror(code)
+            raise self._error(f"{words}: {reason}" if words else reason)
 
     def _put(self, data: bytes) -> None:
         try:
@@ -264,7 +271,7 @@ class Nbd:
         return bytes(found)
 
     def _error(self, text: str) -> errors.BlockDeviceError:
-        return errors.BlockDeviceError(f"NBD server of {self._export or 'a disk'}: {text}")
+        return errors.BlockDeviceError(f"{self._what}: {text}")
 
 
 @contextlib.contextmanager
@@ -291,9 +298,16 @@ def listen(path: Path) -> socket.socket:
 
 
 def connect(
-    path: Path, export: str = "", contexts: Sequence[str] = (), *, timeout: float = 300.0
+    path: Path,
+    export: str = "",
+    contexts: Sequence[str] = (),
+    *,
+    what: str = "",
+    timeout: float = 300.0,
 ) -> Nbd:
     """One export of the server at a socket; no answer may take longer than ``timeout`` seconds.
+
+    Error messages call it ``what``.
 
     Raises:
         BlockDeviceError: nobody is there, or it has no such export or context.
@@ -306,4 +320,4 @@ def connect(
     except OSError as err:
         sock.close()
         raise errors.BlockDeviceError(f"cannot connect to {path}: {err.strerror or err}") from err
-    return Nbd(sock, export, contexts)
+    return Nbd(sock, export, contexts, what)

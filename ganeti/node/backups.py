@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +21,10 @@ from ganeti.backup.directory import Directory
 from ganeti.backup.pace import Pace
 from ganeti.backup.sums import Sums
 from ganeti.base import files
-from ganeti.hypervisor.interface import Freezing
 from ganeti.model.backup import BackedUpDisk, Manifest, Mode, Proof
 from ganeti.net import nbd
 from ganeti.node.backup_desk import Desk
+from ganeti.node.backup_sources import Frozen, Source, Sources
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
@@ -33,20 +32,6 @@ from ganeti.rpc.calls.backups import BackupCalls
 from ganeti.rpc.objects import BackupPlace, BackupRequest, BackupResult, NodeDisk, NodeInstance
 
 log = logging.getLogger(__name__)
-
-#: File in the directory of a backup: whose guest it is.
-_HYPERVISOR = "hypervisor"
-
-
-@dataclass(frozen=True)
-class _Source:
-    """One disk to be read: served by QEMU already, or a device that is served then."""
-
-    disk: NodeDisk
-    size: int
-    socket: Path | None = None
-    bitmap: str | None = None
-    target: str = ""
 
 
 @dataclass
@@ -72,23 +57,10 @@ class Backups(BackupCalls):
         self._context = context
         self._disks = disks
         self._copies = copies
+        self._sources = Sources(context, disks)
         self._desk = Desk(context)
         self._results: dict[str, BackupResult] = {}
-        self._end_interrupted()
-
-    def _end_interrupted(self) -> None:
-        """Let guests go whose backup ended with an earlier node daemon, and remove its files."""
-        for mark in self._context.paths.backup_work.glob(f"*/{_HYPERVISOR}"):
-            work = mark.parent
-            try:
-                driver = self._context.hypervisor(files.read_text(mark))
-                if isinstance(driver, Freezing):
-                    driver.thaw_disks(work.name, work, None, keep=False)
-            except (errors.GanetiError, OSError) as err:
-                log.warning("the backup of %s that was cut off is not ended: %s", work.name, err)
-                continue
-            shutil.rmtree(work, ignore_errors=True)
-            log.info("ended the backup of %s that was cut off", work.name)
+        self._sources.end_interrupted()
 
     # making
 
@@ -132,8 +104,9 @@ class Backups(BackupCalls):
             making = _Making(found, request, work, tell, base)
             if base is None and request.last_id is not None and not request.full:
                 self._refuse_lost(found, request.last_id)
-            with self._freeze(instance, making) as sources:
-                result = self._copy(instance, making, sources, progress)
+            since = making.base.id if making.base is not None else None
+            with self._sources.freeze(instance, work, since, making.id) as frozen:
+                result = self._copy(instance, making, frozen, progress)
         log.info("made backup %s of instance %s (%s)", making.id, name, result.manifest.mode)
         return result
 
@@ -144,51 +117,11 @@ class Backups(BackupCalls):
             " before: see whether the right file system is mounted there; --full begins again"
         )
 
-    @contextlib.contextmanager
-    def _freeze(self, instance: NodeInstance, making: _Making) -> Iterator[list[_Source]]:
-        """The disks as they are at one moment, which ends with the context."""
-        name, driver = instance.name, self._context.hypervisor(instance.hypervisor)
-        since = making.base.id if making.base is not None else None
-        frozen = None
-        if isinstance(driver, Freezing):
-            (making.work / _HYPERVISOR).write_text(instance.hypervisor, encoding="ascii")
-            with self._context.instance(name, "begin of a backup"):
-                frozen = driver.freeze_disks(name, making.work, since, making.id)
-        elif driver.info(name) is not None:
-            raise errors.GenericError(
-                f"instance {name} runs, and {instance.hypervisor} cannot freeze its disks; stop it"
-                f" first: gnt-instance shutdown {name}"
-            )
-        if frozen is None or not isinstance(driver, Freezing):
-            yield [self._find_attached(disk) for disk in instance.disks_info]
-            return
-        good = False
-        try:
-            having = {each.uuid: each for each in frozen}
-            missing = [disk.uuid for disk in instance.disks_info if disk.uuid not in having]
-            if missing:
-                raise errors.GenericError(
-                    f"the running guest does not have disk {missing[0]}; reboot the instance first"
-                )
-            yield [
-                _Source(disk, each.size, each.socket, each.bitmap)
-                for disk in instance.disks_info
-                for each in (having[disk.uuid],)
-            ]
-            good = True
-        finally:
-            with self._context.instance(name, "end of a backup"):
-                driver.thaw_disks(name, making.work, making.id, keep=good)
-
-    def _find_attached(self, disk: NodeDisk) -> _Source:
-        found = self._disks.find_existing(disk)
-        return _Source(disk, found.size(), target=found.uri() or found.path)
-
     def _copy(
         self,
         instance: NodeInstance,
         making: _Making,
-        sources: Sequence[_Source],
+        frozen: Frozen,
         progress: Progress,
     ) -> BackupResult:
         """Copy all disks, one after the other, and make it a backup."""
@@ -197,7 +130,7 @@ class Backups(BackupCalls):
         tables: list[Sums] = []
         modes: list[Mode] = []
         try:
-            for index, source in enumerate(sources):
+            for index, source in enumerate(frozen.disks):
                 disk, table, mode = self._copy_disk(making, index, source, progress)
                 disks.append(disk)
                 tables.append(table)
@@ -208,6 +141,7 @@ class Backups(BackupCalls):
                 instance_uuid=instance.uuid,
                 time=begun,
                 mode=_choose_worst(modes),
+                consistency=frozen.consistency or making.request.at_rest,
                 base=making.base.id if making.base is not None else None,
                 disks=tuple(disks),
                 settings=making.request.settings,
@@ -221,7 +155,7 @@ class Backups(BackupCalls):
         )
 
     def _copy_disk(
-        self, making: _Making, index: int, source: _Source, progress: Progress
+        self, making: _Making, index: int, source: Source, progress: Progress
     ) -> tuple[BackedUpDisk, Sums, Mode]:
         known = self._find_base(making, source)
         base_index, old = known if known is not None else (None, Sums(source.size))
@@ -232,7 +166,7 @@ class Backups(BackupCalls):
             base_path = making.directory.disk(making.base.id, base_index)
         path = making.directory.add_disk(making.id, index, source.size, base_path)
         with contextlib.ExitStack() as stack:
-            reader = stack.enter_context(self._open(source, making.work, mode))
+            reader = stack.enter_context(self._sources.open(source, making.work, mode))
             target = stack.enter_context(served.serve(str(path), "qcow2", making.work, write=True))
             dirty = reader.dirty(source.bitmap or "") if mode is Mode.DIRTY else None
             ranges = list(plan.find_ranges(reader.holes(), dirty, source.size, old.size))
@@ -248,7 +182,7 @@ class Backups(BackupCalls):
         return backed_up, new, mode
 
     @staticmethod
-    def _find_base(making: _Making, source: _Source) -> tuple[int, Sums] | None:
+    def _find_base(making: _Making, source: Source) -> tuple[int, Sums] | None:
         """The disk in the last backup, by its number, and its checksums."""
         base = making.base
         if base is None:
@@ -267,18 +201,6 @@ class Backups(BackupCalls):
             )
             return None
         return (index, old) if old.size <= source.size else None
-
-    @contextlib.contextmanager
-    def _open(self, source: _Source, work: Path, mode: Mode) -> Iterator[nbd.Nbd]:
-        if source.socket is None:
-            with served.serve(source.target, "raw", work, contexts=[nbd.ALLOCATION]) as reader:
-                yield reader
-            return
-        contexts = [nbd.ALLOCATION]
-        if mode is Mode.DIRTY:
-            contexts.append(f"{nbd.BITMAP}{source.bitmap}")
-        with nbd.connect(source.socket, source.disk.uuid, contexts) as reader:
-            yield reader
 
     # reading
 

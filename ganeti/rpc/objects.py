@@ -14,6 +14,7 @@ import msgspec
 from ganeti import errors
 from ganeti.model.backup import Manifest
 from ganeti.model.names import (
+    Consistency,
     DiskMode,
     DiskTemplate,
     DiskUuid,
@@ -366,6 +367,8 @@ class BackupRequest(msgspec.Struct, frozen=True, kw_only=True):
     bandwidth: int = 0
     #: the last backup, as the cluster remembers it
     last_id: str | None = None
+    #: state of the disks when the guest does not run
+    at_rest: Consistency = Consistency.CLEAN
     #: text of ``config.ini`` of an export
     settings: str = ""
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fake_agent import agent
 from local_cluster import Cluster, copied, tool
 from test_cluster_moves import kill_noded
 from waiting import wait_for
 
+from ganeti import errors
+from ganeti.hypervisor.kvm.driver import KvmHypervisor
 from ganeti.hypervisor.kvm.qmp import Qmp
+from ganeti.net import nbd
 
 pytestmark = [
     pytest.mark.qemu,
@@ -23,6 +29,7 @@ pytestmark = [
         reason="qemu-system-x86_64 or qemu-nbd is not installed",
     ),
 ]
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
 NAME = "web1.example.com"
 KIB = 1024
 FIELDS = "--no-headers --separator=: -o mode,read_bytes,stored_bytes"
@@ -31,16 +38,25 @@ FIELDS = "--no-headers --separator=: -o mode,read_bytes,stored_bytes"
 class Guest:
     """A running instance, its disk and the node that it is on."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, name: str = NAME) -> None:
         self.cluster = cluster
         self.node = "node1"
+        self.name = name
 
-    def write(self, *commands: str) -> None:
+    def socket(self, kind: str) -> Path:
+        return self.cluster.paths(self.node).kvm / "ctrl" / f"{self.name}.{kind}"
+
+    def write(self, *commands: str, disk: int = 0) -> None:
         """What the guest would write: commands of qemu-io, past its device."""
-        with Qmp.connect(self.cluster.paths(self.node).kvm / "ctrl" / f"{NAME}.qmp") as qmp:
-            [device] = [each["qdev"] for each in qmp.command("query-block") if each.get("qdev")]
+        with Qmp.connect(self.socket("qmp")) as qmp:
+            found = qmp.command("query-block")
+            devices = sorted(
+                (each["inserted"]["image"]["virtual-size"], each["qdev"])
+                for each in found
+                if each.get("qdev")
+            )
             for command in (*commands, "flush"):
-                line = f'qemu-io -d {device} "{command}"'
+                line = f'qemu-io -d {devices[disk][1]} "{command}"'
                 said = qmp.command("human-monitor-command", {"command-line": line})
                 assert "rror" not in said, said
 
@@ -203,6 +219,108 @@ def test_a_damaged_backup_is_named(guest: Guest) -> None:
     assert guest.backup()[0] == "full"
     newest.write_bytes(good)
     assert restored(cluster) == guest.truth()
+
+
+@contextlib.contextmanager
+def small(path: Path, size: str) -> Iterator[None]:
+    """A file system that is soon full."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(path)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(path)], check=True)
+
+
+@needs_root
+def test_a_guest_never_notices_that_a_node_is_full(guest: Guest, tmp_path: Path) -> None:
+    """Every write of :meth:`Guest.write` fails the test when QEMU refuses it."""
+    driver = KvmHypervisor(guest.cluster.paths(guest.node))
+    guest.write("write -P 14 0 8M")
+    with small(tmp_path, "2M"):
+        moment = driver.freeze_disks(NAME, tmp_path, None, "20260101-000000")
+        assert moment is not None
+        [disk] = moment.disks
+        with nbd.connect(disk.socket, disk.export) as reader:
+            guest.write("write -P 15 0 64k")
+            assert reader.read(0, 4096) == bytes([14]) * 4096
+            guest.write("write -P 16 1M 6M", "read -P 16 1M 6M")
+            with pytest.raises(errors.BlockDeviceError):
+                reader.read(0, 4096)
+        guest.write("write -P 17 1M 6M")
+        driver.thaw_disks(NAME, tmp_path, "20260101-000000", keep=False)
+    guest.write("read -P 15 0 64k", "read -P 17 1M 6M")
+    guest.backup()
+    assert restored(guest.cluster) == guest.truth()
+
+
+def test_a_guest_that_a_killed_daemon_left_standing_goes_on(guest: Guest, tmp_path: Path) -> None:
+    driver = KvmHypervisor(guest.cluster.paths(guest.node))
+    driver.freeze_disks(NAME, tmp_path, None, "20260101-000000")
+    with Qmp.connect(guest.socket("qmp")) as qmp:
+        qmp.command("stop")
+    (tmp_path / "held").touch()
+    driver.thaw_disks(NAME, tmp_path, None, keep=False)
+    with Qmp.connect(guest.socket("qmp")) as qmp:
+        assert qmp.command("query-status")["status"] == "running"
+        assert not [
+            each
+            for each in qmp.command("query-named-block-nodes", {"flat": True})
+            if each["node-name"].startswith("frozen-")
+        ]
+    assert not list(tmp_path.iterdir())
+
+
+@needs_root
+def test_a_full_repository_ends_a_backup_and_nothing_stays(guest: Guest) -> None:
+    cluster = guest.cluster
+    guest.backup()
+    place = repository(guest).parent
+    with small(place, "1M"):
+        ran = cluster.gnt("backup run --full", NAME)
+        assert ran.code == 1
+        assert "No space left" in ran.err
+        assert f"/srv/ganeti/backup/{NAME}/" in ran.err
+        assert not list((place / NAME).glob("2*"))
+    assert guest.backup()[0] == "compare"
+    assert restored(cluster) == guest.truth()
+
+
+def test_two_disks_of_a_guest_with_an_agent(guest: Guest) -> None:
+    cluster, name = guest.cluster, "db1.example.com"
+    cluster.ok(
+        "instance add -n node1 -o noop -t sharedfile --disk 0:size=8M --disk 1:size=12M --no-nics"
+        " -B memory=32M -H kvm:boot_order=disk,use_guest_agent=true",
+        name,
+    )
+    two = Guest(cluster, name)
+    two.write("write -P 1 0 1M")
+    with agent(two.socket("qga")) as asked:
+        cluster.ok("backup run", name)
+    assert asked == ["guest-sync", "guest-fsfreeze-freeze", "guest-sync", "guest-fsfreeze-thaw"]
+    two.write("write -P 2 1M 64k")
+    two.write("write -P 3 11M 64k", disk=1)
+    cluster.ok("backup run", name)
+    history = "backup history --no-headers -o disks,mode,stored_bytes,consistency"
+    assert cluster.cells(history, name)[1:] == [["2", "dirty", str(128 * KIB), "crash"]]
+    assert cluster.cells(history, name)[0][-1] == "frozen"
+    cluster.ok("instance shutdown --timeout=0", name)
+    place = cluster.paths("node1").shared_file_storage / name
+    disks = sorted(place.iterdir(), key=lambda path: path.stat().st_size)
+    truth = [checksum(path) for path in disks]
+    for path in disks:
+        with path.open("r+b") as stream:
+            stream.write(b"other" * 1000)
+    ran = cluster.gnt("backup restore -f --restore-disk=2", name)
+    assert ran.code == 1
+    assert "has 2 disks, but none of number 2" in ran.err
+    cluster.ok("backup restore -f --restore-disk=1", name)
+    assert checksum(disks[0]) != truth[0]
+    assert checksum(disks[1]) == truth[1]
+    cluster.ok("backup restore -f", name)
+    assert [checksum(path) for path in disks] == truth
+    cluster.ok("backup run", name)
+    assert cluster.cells(history, name)[-1] == ["2", "compare", "0", "clean"]
+    cluster.ok("instance remove -f", name)
 
 
 def test_words_that_cannot_be_done(guest: Guest) -> None:

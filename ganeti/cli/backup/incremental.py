@@ -15,7 +15,7 @@ from ganeti.cli.programs import BACKUP
 
 _INVAL = errors.ErrorCode.INVAL
 _INSTANCE = take_one("instance", "instance_name")
-_HISTORY_FIELDS = ("instance", "id", "mode", "size", "read", "stored", "proof")
+_HISTORY_FIELDS = ("instance", "id", "mode", "size", "read", "stored", "consistency", "proof")
 
 BACKUP.submits("run", "OP_BACKUP_RUN", _INSTANCE)
 BACKUP.submits("schedule", "OP_BACKUP_SCHEDULE", _INSTANCE)

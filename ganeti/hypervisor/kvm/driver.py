@@ -18,9 +18,9 @@ from ganeti.hypervisor import host
 from ganeti.hypervisor.interface import (
     AttachedDisk,
     ConsoleLine,
-    FrozenDisk,
     HvParams,
     Hypervisor,
+    Moment,
     NodeInfo,
     Traits,
 )
@@ -158,17 +158,14 @@ class KvmHypervisor(Hypervisor):
 
     # moments
 
-    def freeze_disks(
-        self, name: str, work: Path, since: str | None, until: str
-    ) -> list[FrozenDisk] | None:
+    def freeze_disks(self, name: str, work: Path, since: str | None, until: str) -> Moment | None:
         found = self.store.find(name)
         if found is None or not self.store.runs(found):
             return None
         if found.runtime.move != "none":
             raise errors.HypervisorError(f"instance {name} is being moved; try again after that")
         since = None if since is None else f"{_BITMAP}{since}"
-        with self.store.control(name) as qmp:
-            return frozen.begin(qmp, found.runtime, work, _BITMAP, since, f"{_BITMAP}{until}")
+        return frozen.begin(self.store, found, work, _BITMAP, since, f"{_BITMAP}{until}")
 
     def thaw_disks(self, name: str, work: Path, until: str | None, *, keep: bool) -> None:
         # without a name the bitmap stays: the next moment removes those that it does not know
@@ -177,6 +174,7 @@ class KvmHypervisor(Hypervisor):
         if found is None or found.pid is None:
             frozen.remove_files(work)
             return
+        frozen.release(self.store, found, work)
         with self.store.control(name) as qmp:
             frozen.end(qmp, found.runtime, work, drop=None if keep else bitmap)
             if keep and bitmap is not None:

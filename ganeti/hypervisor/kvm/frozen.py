@@ -1,42 +1,47 @@
 """All disks of a running guest as they are at one moment, while the guest goes on.
 
 Before the guest overwrites something, QEMU copies what was there into a temporary qcow2 file on a
-disk of the node (*fleecing*), so whoever reads the moment never slows the guest. The moment is read
-by NBD. A bitmap of each disk notes what is written from then on; the copy of an older one tells
-what was written before. Their order in QEMU's documents: docs/interop/bitmaps.rst, and
-``blockdev-backup`` in the QMP reference.
+disk of the node (*fleecing*), so whoever reads the moment never slows the guest. When that file
+cannot take it, the moment is broken and cannot be read any more; the guest notices nothing. The
+moment is read by NBD. A bitmap of each disk notes what is written from then on; the copy of an
+older one tells what was written before. In QEMU's documents: docs/interop/bitmaps.rst, and
+``copy-before-write`` and ``snapshot-access`` in the QMP reference (since 7.1).
+
+No transaction of QEMU can put such filters before all disks at once, so the guest stands still for
+some milliseconds.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ganeti import errors
 from ganeti.base import files, process
-from ganeti.base.clock import Deadline
-from ganeti.hypervisor.interface import FrozenDisk
-from ganeti.hypervisor.kvm import devices
+from ganeti.hypervisor.interface import FrozenDisk, Moment
+from ganeti.hypervisor.kvm import devices, hold
 from ganeti.hypervisor.kvm.hotplug_parts import close_disk, lend
-from ganeti.hypervisor.kvm.runtime import Runtime
+from ganeti.hypervisor.kvm.runtime import Guest, Runtime, Store
+from ganeti.model.names import Consistency
 from ganeti.net import nbd
 
 if TYPE_CHECKING:
     from ganeti.hypervisor.kvm.qmp import Qmp
 
-log = logging.getLogger(__name__)
-
 #: Bytes that one bit of a bitmap stands for.
 GRANULARITY = 64 * 1024
-#: Begins of names: jobs and nodes of a moment, and the copies of bitmaps that are exported.
+#: Begins of names: nodes and exports of a moment, and the copies of bitmaps that are exported.
 _MOMENT, _COPY = "frozen-", "until-"
+#: Nodes of one disk: what is read, the filter below the guest's device, and what it copies into.
+_SHOWN, _FILTER, _KEPT = "frozen-s", "frozen-f", "frozen-k"
 _SOCKET = "nbd.sock"
-#: Seconds for a job to end.
-_END = 60.0
+#: With these a guest talks to the device of the node itself.
+_PAST_QEMU = ("scsi-block", "scsi-generic")
+#: File in the working directory while the guest stands still: a daemon that is killed lets it go.
+_HELD = "held"
 
 
 class Disks:
@@ -49,12 +54,14 @@ class Disks:
             each["node-name"]: each
             for each in qmp.command("query-named-block-nodes", {"flat": True})
         }
+        blocks = qmp.command("query-block")
         by_device = {
-            each.get("device"): (each.get("inserted") or {}).get("node-name")
-            for each in qmp.command("query-block")
+            each.get("device"): (each.get("inserted") or {}).get("node-name") for each in blocks
         }
         #: uuid -> what QEMU says of its node
         self.nodes: dict[str, Mapping[str, Any]] = {}
+        #: name of a node -> path of the device that has it
+        self.devices = dict(_find_devices(blocks))
         for uuid in self.uuids:
             name = devices.device_id("disk", uuid)
             found = named.get(name) or named.get(str(by_device.get(name)))
@@ -65,12 +72,21 @@ class Disks:
     def node(self, uuid: str) -> str:
         return str(self.nodes[uuid]["node-name"])
 
+    def device(self, uuid: str) -> str:
+        """Path of the guest's device; HypervisorError when the guest does not have it."""
+        found = self.devices.get(self.node(uuid))
+        if found is None:
+            raise errors.HypervisorError(f"no device of the guest has disk {uuid}")
+        return found
+
     def size(self, uuid: str) -> int:
         """Bytes that the guest sees."""
         return int(self.nodes[uuid]["image"]["virtual-size"])
 
     def bitmaps(self, uuid: str) -> list[Mapping[str, Any]]:
-        return list(self.nodes[uuid].get("dirty-bitmaps", ()))
+        """Those with a name; filters and jobs of QEMU have others."""
+        found = self.nodes[uuid].get("dirty-bitmaps", ())
+        return [each for each in found if each.get("name")]
 
     def has_bitmap(self, name: str) -> bool:
         """Whether each disk has a bitmap of that name which has noted all writes since it began."""
@@ -92,43 +108,54 @@ class Disks:
                     self._qmp.command("block-dirty-bitmap-remove", arguments)
 
 
+def _find_devices(blocks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Names of nodes and the paths of the devices above them, by ``query-block``. Pure."""
+    for each in blocks:
+        device, node = each.get("qdev"), (each.get("inserted") or {}).get("node-name")
+        if device and node:
+            yield node, device if device.startswith("/") else f"/machine/peripheral/{device}"
+
+
 def begin(
-    qmp: Qmp, runtime: Runtime, work: Path, prefix: str, since: str | None, until: str
-) -> list[FrozenDisk]:
+    store: Store, guest: Guest, work: Path, prefix: str, since: str | None, until: str
+) -> Moment:
     """Freeze the moment; ``since`` is the bitmap of the last one, ``until`` the one that begins.
 
     ``prefix`` is how names of bitmaps of this kind begin; all but these two are removed. Nothing is
-    left when it fails.
+    left when it fails. Blocks as long as the agent of the guest takes, 20 s at most.
 
     Raises:
         HypervisorError: QEMU refused.
     """
-    end(qmp, runtime, work)
-    disks = Disks(qmp, runtime)
-    disks.drop_bitmaps(prefix, keep=[name for name in (since,) if name])
-    known = since is not None and disks.has_bitmap(since)
-    if since is not None and not known:
-        disks.drop_bitmaps(prefix, keep=())
-    try:
-        for uuid in disks.uuids:
-            _add_target(qmp, runtime, disks, uuid, work)
-        actions = [
-            action
-            for uuid in disks.uuids
-            for action in _actions(disks.node(uuid), uuid, since if known else None, until)
-        ]
-        qmp.command("transaction", {"actions": actions})
-        _serve(qmp, disks, work, since if known else None)
-    except BaseException:  # an interrupt too: the guest keeps nothing of it
-        with contextlib.suppress(errors.HypervisorError):
-            end(qmp, runtime, work, drop=until)
-        raise
-    copy = f"{_COPY}{since}" if known else None
-    return [FrozenDisk(uuid, disks.size(uuid), work / _SOCKET, uuid, copy) for uuid in disks.uuids]
+    runtime = guest.runtime
+    if runtime.params.disk_type in _PAST_QEMU:
+        raise errors.HypervisorError(
+            f"with disk_type={runtime.params.disk_type} a guest writes past QEMU, so its disks"
+            " cannot be frozen; stop it first"
+        )
+    with store.control(runtime.instance.name) as qmp:
+        end(qmp, runtime, work)
+        disks = Disks(qmp, runtime)
+        known = since if since is not None and disks.has_bitmap(since) else None
+        disks.drop_bitmaps(prefix, keep=() if known is None else (known,))
+        try:
+            for uuid in disks.uuids:
+                _add_target(qmp, runtime, disks, uuid, work)
+            with _stand_still(qmp, store, guest, work) as consistency:
+                _put_filters(qmp, disks, known, until)
+            _serve(qmp, disks, work, known)
+        except BaseException:  # an interrupt too: the guest keeps nothing of it
+            with contextlib.suppress(errors.HypervisorError):
+                end(qmp, runtime, work, drop=until)
+            raise
+    copy = f"{_COPY}{known}" if known is not None else None
+    shown = [FrozenDisk(uuid, disks.size(uuid), work / _SOCKET, uuid, copy) for uuid in disks.uuids]
+    return Moment(shown, consistency)
 
 
-def _target(uuid: str) -> str:
-    return f"{_MOMENT}{devices.device_id('', uuid)[-22:]}"
+def _name(begin: str, uuid: str) -> str:
+    """Name of a node; QEMU takes 31 characters."""
+    return f"{begin}{devices.device_id('', uuid)[-21:]}"
 
 
 def _add_target(qmp: Qmp, runtime: Runtime, disks: Disks, uuid: str, work: Path) -> None:
@@ -147,32 +174,74 @@ def _add_target(qmp: Qmp, runtime: Runtime, disks: Disks, uuid: str, work: Path)
         "blockdev-add",
         {
             "driver": "qcow2",
-            "node-name": _target(uuid),
+            "node-name": _name(_KEPT, uuid),
             "file": {"driver": "file", "filename": filename},
-            "backing": disks.node(uuid),
+        },
+    )
+    qmp.command(
+        "blockdev-add",
+        {
+            "driver": "copy-before-write",
+            "node-name": _name(_FILTER, uuid),
+            "read-only": bool(disks.nodes[uuid].get("ro")),
+            "file": disks.node(uuid),
+            "target": _name(_KEPT, uuid),
+            "on-cbw-error": "break-snapshot",
         },
     )
 
 
-def _actions(node: str, uuid: str, since: str | None, until: str) -> list[dict[str, Any]]:
-    """What happens to one disk in the moment. Pure."""
-    found: list[tuple[str, dict[str, Any]]] = [
-        (
-            "blockdev-backup",
-            {"device": node, "target": _target(uuid), "sync": "none", "job-id": _target(uuid)},
-        ),
-        ("block-dirty-bitmap-add", {"node": node, "name": until, "granularity": GRANULARITY}),
+@contextlib.contextmanager
+def _stand_still(qmp: Qmp, store: Store, guest: Guest, work: Path) -> Iterator[Consistency]:
+    """The guest stands still in the context, with its file systems frozen if it has an agent."""
+    (work / _HELD).touch()
+    consistency = hold.freeze(store, guest)
+    try:
+        paused = hold.pause(qmp)
+        try:
+            yield consistency
+        finally:
+            if paused:
+                qmp.command("cont")
+    finally:
+        if consistency is Consistency.FROZEN:
+            hold.thaw(store, guest)
+        files.remove(work / _HELD)
+
+
+def release(store: Store, guest: Guest, work: Path) -> None:
+    """Let a guest go on that stands still since a daemon was killed; HypervisorError."""
+    if (work / _HELD).exists():
+        hold.release(store, guest)
+        files.remove(work / _HELD)
+
+
+def _put_filters(qmp: Qmp, disks: Disks, since: str | None, until: str) -> None:
+    """What happens in the moment, while the guest stands still."""
+    for uuid in disks.uuids:
+        _set_node(qmp, disks.device(uuid), _name(_FILTER, uuid))
+    actions = [
+        {"type": kind, "data": data}
+        for uuid in disks.uuids
+        for kind, data in _list_actions(disks.node(uuid), since, until)
     ]
+    qmp.command("transaction", {"actions": actions})
+
+
+def _set_node(qmp: Qmp, device: str, node: str) -> None:
+    qmp.command("qom-set", {"path": device, "property": "drive", "value": node})
+
+
+def _list_actions(
+    node: str, since: str | None, until: str
+) -> Iterator[tuple[str, dict[str, object]]]:
+    """What happens to the bitmaps of one disk. Pure."""
+    add = {"node": node, "granularity": GRANULARITY}
+    yield "block-dirty-bitmap-add", {**add, "name": until}
     if since is not None:
         copy = f"{_COPY}{since}"
-        found += [
-            (
-                "block-dirty-bitmap-add",
-                {"node": node, "name": copy, "granularity": GRANULARITY, "disabled": True},
-            ),
-            ("block-dirty-bitmap-merge", {"node": node, "target": copy, "bitmaps": [since]}),
-        ]
-    return [{"type": kind, "data": data} for kind, data in found]
+        yield "block-dirty-bitmap-add", {**add, "name": copy, "disabled": True}
+        yield "block-dirty-bitmap-merge", {"node": node, "target": copy, "bitmaps": [since]}
 
 
 def _serve(qmp: Qmp, disks: Disks, work: Path, since: str | None) -> None:
@@ -182,17 +251,25 @@ def _serve(qmp: Qmp, disks: Disks, work: Path, since: str | None) -> None:
     finally:
         listener.close()
     qmp.command("nbd-server-start", {"addr": {"type": "fd", "data": {"str": _SOCKET}}})
-    bitmaps = {} if since is None else {"bitmaps": [f"{_COPY}{since}"]}
     for uuid in disks.uuids:
+        qmp.command(
+            "blockdev-add",
+            {
+                "driver": "snapshot-access",
+                "node-name": _name(_SHOWN, uuid),
+                "file": _name(_FILTER, uuid),
+            },
+        )
+        copy = {"node": disks.node(uuid), "name": f"{_COPY}{since}"}
         qmp.command(
             "block-export-add",
             {
                 "type": "nbd",
-                "id": _target(uuid),
-                "node-name": _target(uuid),
+                "id": _name(_SHOWN, uuid),
+                "node-name": _name(_SHOWN, uuid),
                 "name": uuid,
                 "writable": False,
-                **bitmaps,
+                **({} if since is None else {"bitmaps": [copy]}),
             },
         )
 
@@ -205,13 +282,12 @@ def end(qmp: Qmp, runtime: Runtime, work: Path, *, drop: str | None = None) -> N
     """
     if any(each["id"].startswith(_MOMENT) for each in qmp.command("query-block-exports")):
         qmp.command("nbd-server-stop")
-    with qmp.events("JOB_STATUS_CHANGE") as events:
-        for job in qmp.command("query-jobs"):
-            if job["id"].startswith(_MOMENT):
-                _cancel(qmp, job["id"], events)
-    for node in qmp.command("query-named-block-nodes", {"flat": True}):
-        if node["node-name"].startswith(_MOMENT):
-            close_disk(qmp, node["node-name"])
+    _close(qmp, _SHOWN)
+    for node, device in _find_devices(qmp.command("query-block")):
+        if node.startswith(_FILTER):
+            _set_node(qmp, device, _find_below(qmp, node))
+    _close(qmp, _FILTER)
+    _close(qmp, _KEPT)
     disks = Disks(qmp, runtime)
     disks.drop_bitmaps(_COPY, keep=())
     if drop is not None:
@@ -219,22 +295,27 @@ def end(qmp: Qmp, runtime: Runtime, work: Path, *, drop: str | None = None) -> N
     remove_files(work)
 
 
+def _close(qmp: Qmp, begin: str) -> None:
+    for node in qmp.command("query-named-block-nodes", {"flat": True}):
+        if node["node-name"].startswith(begin):
+            close_disk(qmp, node["node-name"])
+
+
+def _find_below(qmp: Qmp, name: str) -> str:
+    """The node that a filter stands before; only this command of QEMU tells it."""
+    graph = qmp.command("x-debug-query-block-graph")
+    names = {each["id"]: each["name"] for each in graph["nodes"]}
+    for edge in graph["edges"]:
+        if edge["name"] == "file" and names.get(edge["parent"]) == name:
+            return str(names[edge["child"]])
+    raise errors.HypervisorError(f"QEMU does not tell what is below {name}")
+
+
 def remove_files(work: Path) -> None:
     """Remove the files of a moment; the guest that had them has ended, or has let go of them."""
     files.remove(work / _SOCKET)
     for path in work.glob("*.qcow2"):
         files.remove(path)
-
-
-def _cancel(qmp: Qmp, job: str, events: Any) -> None:
-    """Cancel a job and wait until it is gone."""
-    with contextlib.suppress(errors.HypervisorError):
-        qmp.command("job-cancel", {"id": job})
-    left = Deadline(_END)
-    while any(each["id"] == job for each in qmp.command("query-jobs")):
-        if left.left <= 0:
-            raise errors.HypervisorError(f"job {job} of QEMU does not end within {_END:g} s")
-        events.wait_next(min(left.left, 1.0))
 
 
 def forget_bitmaps(qmp: Qmp, runtime: Runtime, prefix: str, *, keep: str) -> None:

@@ -12,13 +12,16 @@ import secrets
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.base.clock import Deadline
 from ganeti.hypervisor.kvm.runtime import Guest, Store
 from ganeti.model.names import Consistency
+
+if TYPE_CHECKING:
+    from ganeti.hypervisor.kvm.qmp import Qmp
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +73,11 @@ class Agent:
             raise errors.HypervisorError(f"the guest agent refuses {command}: {str(answer)[:200]}")
         return answer["return"]
 
+    def send(self, command: str) -> None:
+        """Send a command whose answer nobody waits for."""
+        with contextlib.suppress(OSError):
+            self._send(command, {})
+
     def _send(self, command: str, arguments: dict[str, Any], before: bytes = b"") -> None:
         request = {"execute": command, "arguments": arguments}
         self._link.sendall(before + jsonio.dumps(request).encode() + b"\n")
@@ -96,34 +104,51 @@ def hold(store: Store, guest: Guest) -> Consistency:
     Raises:
         HypervisorError: QEMU does not answer; the guest runs on.
     """
-    name = guest.runtime.instance.name
-    found = Consistency.CRASH
-    if guest.runtime.params.use_guest_agent:
-        try:
-            with Agent.connect(store.socket(name, "qga")) as agent:
-                agent.ask("guest-fsfreeze-freeze", _FREEZE)
-            found = Consistency.FROZEN
-        except errors.HypervisorError as err:
-            log.warning("instance %s: %s", name, errors.text(err))
+    found = freeze(store, guest)
     try:
-        with store.control(name) as qmp:
-            if qmp.command("query-status")["status"] in _RUNS:
-                qmp.command("stop")
+        with store.control(guest.runtime.instance.name) as qmp:
+            pause(qmp)
     except errors.HypervisorError:
-        _thaw(store, guest)
+        thaw(store, guest)
         raise
     return found
+
+
+def freeze(store: Store, guest: Guest) -> Consistency:
+    """Freeze the file systems of a guest that has an agent, until :func:`thaw`."""
+    if guest.runtime.params.use_guest_agent:
+        name = guest.runtime.instance.name
+        try:
+            with Agent.connect(store.socket(name, "qga")) as agent:
+                try:
+                    agent.ask("guest-fsfreeze-freeze", _FREEZE)
+                except errors.HypervisorError:
+                    # it may do it when nobody waits for it any more
+                    agent.send("guest-fsfreeze-thaw")
+                    raise
+            return Consistency.FROZEN
+        except errors.HypervisorError as err:
+            log.warning("instance %s: %s", name, errors.text(err))
+    return Consistency.CRASH
+
+
+def pause(qmp: Qmp) -> bool:
+    """Let a guest stand still with what it has sent on its disks; whether it ran."""
+    runs = qmp.command("query-status")["status"] in _RUNS
+    if runs:
+        qmp.command("stop")
+    return runs
 
 
 def release(store: Store, guest: Guest) -> None:
     """Let it run on; no error when it runs. HypervisorError when QEMU does not answer."""
     with store.control(guest.runtime.instance.name) as qmp:
         qmp.command("cont")
-    _thaw(store, guest)
+    thaw(store, guest)
 
 
-def _thaw(store: Store, guest: Guest) -> None:
-    """File systems that are not frozen are thawed without an error."""
+def thaw(store: Store, guest: Guest) -> None:
+    """Thaw file systems; those that are not frozen without an error."""
     name = guest.runtime.instance.name
     if not guest.runtime.params.use_guest_agent:
         return

@@ -11,6 +11,7 @@ from ganeti import errors
 from ganeti.base import units
 from ganeti.guest_os import export_config
 from ganeti.model.backup import BackupPlan, make_id
+from ganeti.model.names import AdminState, Consistency
 from ganeti.model.node import Node
 from ganeti.opcodes.backup import OpBackupRun
 from ganeti.ops import annotate
@@ -66,6 +67,7 @@ class BackupRun(PlannedInstanceOperation[OpBackupRun, _Plan, dict[str, Any]]):
             full=op.full,
             bandwidth=known.bandwidth if op.bandwidth is None else op.bandwidth,
             last_id=known.last_id if same else None,
+            at_rest=self._find_rest(),
             settings=self._describe(moment),
         )
         ctx.log(f"* backing up instance {name} on node {plan.node.name}")
@@ -93,6 +95,11 @@ class BackupRun(PlannedInstanceOperation[OpBackupRun, _Plan, dict[str, Any]]):
             f" of {_mib(made.size)}"
         )
         return backups.describe(made)
+
+    def _find_rest(self) -> Consistency:
+        """A guest that shall run and does not has crashed."""
+        up = self.instance.admin_state == AdminState.UP
+        return Consistency.CRASH if up else Consistency.CLEAN
 
     def _describe(self, moment: float) -> str:
         config, now = self.ctx.config, self.now

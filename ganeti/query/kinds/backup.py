@@ -119,6 +119,14 @@ _add(
     'How it found what to store: "full", "dirty" (only what the guest has written), "compare"',
     lambda b: str(b.mode),
 )
+_add(
+    "consistency",
+    "Consistency",
+    TEXT,
+    'State of the disks: "clean" (the instance was stopped), "frozen" (its guest agent had written'
+    ' everything), "crash" (as after a power cut)',
+    lambda b: None if b.consistency is None else str(b.consistency),
+)
 _add("base", "Base", TEXT, "Id of the backup that it was compared with", lambda b: b.base)
 _add("disks", "Disks", NUMBER, "Number of disks", lambda b: len(b.disks))
 _add("size", "Size", UNIT, "Size of all disks", lambda b: -(-b.size // _MIB))
