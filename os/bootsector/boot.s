@@ -1,4 +1,5 @@
-# A guest that fits into one sector: it says its name and obeys the power button.
+# A guest that fits into one sector: it says its name, repeats what is typed on the
+# keyboard or the serial line, and obeys the power button.
 #
 # Source of boot.oct; run ./assemble after a change. GNU as, 16-bit code, BIOS machine.
 #
@@ -91,7 +92,21 @@ wait:
         mov     dl, PM_CONTROL & 0xff
         mov     ax, SOFT_OFF
         out     dx, ax
-3:
+3:      mov     ah, 1                   # a key was pressed: show it
+        int     0x16
+        jz      8f
+        mov     ah, 0
+        int     0x16
+        call    putc
+8:      mov     dx, COM1 + 5            # the same for what came on the serial line
+        in      al, dx
+        test    al, 1
+        jz      9f
+        mov     dl, COM1 & 0xff
+        in      al, dx
+        call    putc
+        jmp     8b
+9:
         cmp     byte ptr [MODE], 1
         jne     wait
         mov     ax, [TICKS]
