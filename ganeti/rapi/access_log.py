@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ _LOG = logging.getLogger("ganeti.rapi.access")
 #: Where requests find the function that logs them (status, bytes) when they are answered later.
 LATER = "ganeti.log_later"
 App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+#: A ticket opens a console to whoever has it.
+_TICKET = re.compile(r"(/2/consoles/+)[^/?]+")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -25,11 +28,15 @@ def setup(path: Path) -> None:
 
 
 def line(environ: dict[str, Any], status: str, size: int, now: float) -> str:
-    """``host - user [time] "request" status size``; the size is ``-`` when it is not known."""
+    """``host - user [time] "request" status size``; the size is ``-`` when it is not known.
+
+    Tickets of consoles are masked.
+    """
     moment = time.localtime(now)
     stamp = time.strftime(f"%d/{_MONTHS[moment.tm_mon - 1]}/%Y:%H:%M:%S %z", moment)
     query = environ.get("QUERY_STRING", "")
     target = environ.get("PATH_INFO", "") + (f"?{query}" if query else "")
+    target = _TICKET.sub(r"\1***", target)
     request = f"{environ.get('REQUEST_METHOD', '-')} {target} {environ.get('SERVER_PROTOCOL', '')}"
     user = (environ.get("REMOTE_USER") or "-").replace(" ", "_")
     quoted = request.replace("\\", "\\\\").replace('"', '\\"')

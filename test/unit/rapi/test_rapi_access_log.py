@@ -27,6 +27,11 @@ def path(tmp_path):
     logger.propagate = True
 
 
+def test_tickets_of_consoles_are_masked():
+    environ = {**ENVIRON, "PATH_INFO": "/2/consoles/s3cret-ticket", "QUERY_STRING": ""}
+    assert '"GET /2/consoles/*** HTTP/1.1" 101' in access_log.line(environ, "101", 0, 0.0)
+
+
 def test_the_common_log_format(path):
     def app(environ, start):
         environ["REMOTE_USER"] = "token:ci"
