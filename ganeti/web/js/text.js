@@ -98,4 +98,18 @@ export const t = {
   detail: { summary: "Summary", nics: "NICs", disks: "Disks", history: "History", events: "Events", graphs: "Graphs", parameters: "Parameters", guests: "Instances", missing: "There is no such object, or not any more.", noHistory: "No changes are recorded", noSamples: "No samples yet", hour: "Hour", day: "Day", month: "Month", mirrors: "Mirror state", all: "All fields", openBy: (/** @type {string} */ users) => `Open by ${users}`, others: (/** @type {number} */ n) => `and ${n} more`, snapshots: "Snapshots", noSnapshots: "There are no snapshots.", repository: "Repository", backups: "Backups", made: "Made", noBackups: "none", stopFirst: "The instance must be stopped.", lastBackup: "Last backup", proven: "Verified", neverProven: "never", schedule: "Schedule", primary: "primary", secondary: "secondary", every: (/** @type {number} */ hours) => `every ${hours} hours`, changed: "changed", added: "added", removed: "removed", by: "by", inJob: "job", link: "Link", mac: "MAC", ip: "IP", networkName: "Network", graphTable: "Latest values" },
   map: { title: "Map", help: "Drag an instance to another node to migrate it. With the keyboard: press Enter on an instance, then choose a node.", empty: "free", system: "system", to: (/** @type {string} */ a, /** @type {string} */ b) => `Migrate ${a} to ${b}`, asking: "Asking the allocator", choose: "choose a node, or press Escape", mem: "mem", disk: "disk", cpu: "cpu" },
   sessions: { title: "Sessions", revoke: "Revoke", current: "this one", expires: "Expires", address: "Address", begun: "Begun", none: "This server keeps no sessions." },
+  console: {
+    vnc: "screen", serial: "serial console", connecting: "connecting", connected: "connected", closed: "closed",
+    you: "You control it", nobody: "Nobody controls it", other: (/** @type {string} */ user) => `${user} controls it, you view only`, otherAway: (/** @type {string} */ user) => `${user} controls it`,
+    more: (/** @type {number} */ n) => (n === 1 ? "1 other views" : `${n} others view`), viewing: "You view only",
+    take: "Take control", view: "View only", paste: "Paste", reset: "Ctrl-Alt-Del", reconnect: "Reconnect", back: "To the instance",
+    pasteTitle: "Text to type", pasteHelp: "The guest gets the text as if you typed it.", pasteKeys: "The guest gets the text key by key, for a US keyboard.", typeIt: "Type it", stop: "Cancel",
+    password: "Password of the display", send: "Send", wrongAddress: "The address of this page must name an instance and a console: ?instance=NAME&kind=serial or kind=vnc.",
+    label: (/** @type {string} */ kind, /** @type {string} */ name) => `${kind === "vnc" ? "Screen" : "Serial console"} of ${name}`,
+    codes: /** @type {Record<number, string>} */ ({
+      1000: "The console was closed.", 1003: "The display speaks in a way that is not understood.", 1006: "The connection to the server was lost.",
+      4001: "The server did not accept the ticket, or your session has ended.", 4002: "Nothing was typed for a long time.", 4003: "A limit was reached.",
+      4004: "The guest has ended, or moves to another node.", 4005: "Somebody else controls the guest now.", 4006: "The node does not answer.",
+    }),
+  },
 };

@@ -1,0 +1,182 @@
+// The page of one console: asks for a ticket, connects, says who controls and why it ended.
+import { ApiError, call, findSession, get, session } from "../api.js";
+import { effect, html, render, signal, useEffect, useRef } from "../html.js";
+import { t } from "../text.js";
+import { LogIn } from "../view/login.js";
+
+const c = t.console;
+const query = new URLSearchParams(location.search);
+const name = query.get("instance") ?? "";
+const kind = query.get("kind") ?? "serial";
+const isKnown = name !== "" && (kind === "vnc" || kind === "serial");
+const path = `/2/instances/${encodeURIComponent(name)}`;
+
+/** Type in it, or only look. */
+const mode = signal(query.get("mode") === "view" ? "view" : "control");
+/** @type {{value: "connecting" | "connected" | "closed"}} */
+const state = signal("connecting");
+const why = signal("");
+/** Who has the console open. @type {{value: any[]}} */
+const viewers = signal([]);
+/** The dialog that is open. @type {{value: null | "paste" | "password"}} */
+const dialog = signal(null);
+/** What the dialog's text is for. @type {(text: string) => void} */
+let answer = () => undefined;
+/** @type {any} */
+let screen = null;
+/** Counts connections: what an earlier one still has to say is not heard. */
+let turn = 0;
+
+const load = () => (kind === "vnc" ? import("./vnc.js") : import("./serial.js"));
+
+/** @param {string} text */
+function end(text) {
+  state.value = "closed";
+  why.value = text;
+}
+
+/** Connects, at once and again. @param {HTMLElement} box @param {string} wanted control or view */
+async function connect(box, wanted) {
+  const mine = ++turn;
+  screen?.dispose();
+  screen = null;
+  mode.value = wanted;
+  state.value = "connecting";
+  why.value = "";
+  history.replaceState(null, "", `?${new URLSearchParams({ instance: name, kind, mode: wanted })}`);
+  try {
+    const { attach } = await load();
+    const made = await call("POST", `${path}/console-ticket`, { body: { kind, mode: wanted } });
+    if (mine !== turn) return;
+    const address = new URL(made.url, location.href);
+    address.protocol = "wss:";
+    const socket = new WebSocket(address, "binary");
+    socket.addEventListener("close", (event) => mine === turn && closed(event));
+    screen = attach(box, socket, {
+      mayType: wanted === "control",
+      label: c.label(kind, name),
+      opened: () => mine === turn && opened(),
+      askPassword: () => ask("password"),
+      refused: (/** @type {string} */ text) => mine === turn && end(text),
+    });
+  } catch (error) {
+    if (mine !== turn) return;
+    end(/** @type {Error} */ (error).message);
+    if (error instanceof ApiError && error.status === 401) session.value = null;
+  }
+}
+
+function opened() {
+  state.value = "connected";
+  screen?.focus();
+  void look();
+}
+
+/** @param {CloseEvent} event */
+function closed(event) {
+  if (state.value === "closed") return;
+  const words = c.codes[event.code] ?? c.codes[1006];
+  end(event.reason ? `${words} (${event.reason})` : words);
+  dialog.value = null;
+  void look();
+}
+
+/** Finds who has the console open. */
+async function look() {
+  const found = await get(`${path}/consoles`).catch(() => null);
+  viewers.value = (found?.open ?? []).filter((/** @type {any} */ item) => item.kind === kind);
+}
+
+/** Hears when somebody opens or closes a console of the instance. */
+function follow() {
+  const events = new EventSource(`/2/events?${new URLSearchParams({ kind: "instance", object: name })}`);
+  events.addEventListener("instance", (event) => JSON.parse(event.data).change === "console" && void look());
+  events.addEventListener("start", () => void look());
+  return () => events.close();
+}
+
+/** @param {"paste" | "password"} what @returns {Promise<string>} */
+function ask(what) {
+  dialog.value = what;
+  return new Promise((done) => (answer = done));
+}
+
+/** Who controls, in words. */
+function control() {
+  const typist = viewers.value.find((item) => item.mode === "control");
+  const isMine = state.value === "connected" && mode.value === "control";
+  const others = viewers.value.filter((item) => item.mode === "view").length - (state.value === "connected" && mode.value === "view" ? 1 : 0);
+  const look = state.value === "connected" && mode.value === "view";
+  const first = isMine ? c.you : typist ? (look ? c.other : c.otherAway)(typist.user) : look ? `${c.nobody}. ${c.viewing}` : c.nobody;
+  return others > 0 ? `${first}; ${c.more(others)}` : first;
+}
+
+function Dialog() {
+  /** @type {{current: HTMLDialogElement | null}} */
+  const box = useRef(null);
+  const what = dialog.value;
+  useEffect(() => {
+    if (what && !box.current?.open) box.current?.showModal();
+  }, [what]);
+  if (!what) return null;
+  const submit = (/** @type {any} */ event) => {
+    event.preventDefault();
+    const text = String(new FormData(event.target).get("text") ?? "");
+    dialog.value = null;
+    answer(text);
+    screen?.focus();
+  };
+  const stop = () => (dialog.value = null);
+  return html`<dialog ref=${box} aria-labelledby="dialog-title" onClose=${stop}><form onSubmit=${submit}>
+    <h2 id="dialog-title">${what === "paste" ? c.pasteTitle : c.password}</h2>
+    ${what === "paste"
+      ? html`<p>${kind === "vnc" ? c.pasteKeys : c.pasteHelp}</p><textarea name="text" rows="8" aria-label=${c.pasteTitle} autofocus></textarea>`
+      : html`<input name="text" type="password" autocomplete="off" aria-label=${c.password} autofocus />`}
+    <div class="buttons"><button type="button" onClick=${stop}>${c.stop}</button><button class="primary">${what === "paste" ? c.typeIt : c.send}</button></div></form></dialog>`;
+}
+
+function ConsolePage() {
+  /** @type {{current: any}} */
+  const box = useRef(null);
+  useEffect(() => {
+    void connect(box.current, mode.value);
+    const stop = follow();
+    return () => {
+      stop();
+      screen?.dispose();
+      screen = null;
+    };
+  }, []);
+  const typing = state.value === "connected" && mode.value === "control";
+  const open = (/** @type {string} */ wanted) => () => void connect(box.current, wanted);
+  const paste = () => void ask("paste").then((text) => screen?.paste(text));
+  return html`<main class="console"><header>
+      <a class="brand" href=${`/ui/instances/${encodeURIComponent(name)}`} title=${c.back}><img src="/ui/icon.svg" alt=${c.back} width="20" height="20" /></a>
+      <h1>${c.label(kind, name)}</h1>
+      <span class=${`link ${state.value === "connected" ? "live" : state.value}`} role="status"><i aria-hidden="true"></i>${c[state.value]}</span>
+      <span class="who">${control()}</span><span class="grow"></span>
+      <span class="buttons">
+        ${!typing && html`<button onClick=${open("control")}>${c.take}</button>`}
+        ${!(state.value === "connected" && mode.value === "view") && html`<button onClick=${open("view")}>${c.view}</button>`}
+        <button disabled=${!typing} onClick=${paste}>${c.paste}</button>
+        ${kind === "vnc" && html`<button disabled=${!typing} onClick=${() => screen?.reset()}>${c.reset}</button>`}
+        <button onClick=${open(mode.value)}>${c.reconnect}</button></span></header>
+    ${state.value === "closed" && html`<p class="why" role="alert">${why.value}</p>`}
+    <div class=${state.value === "closed" ? "screen ended" : "screen"}><div ref=${box}></div></div><${Dialog} /></main>`;
+}
+
+function App() {
+  if (!isKnown) return html`<main class="page"><p class="problem">${c.wrongAddress}</p></main>`;
+  if (session.value === undefined) return html`<p class="empty">${t.list.loading}</p>`;
+  if (session.value === null) return html`<${LogIn} />`;
+  return html`<${ConsolePage} />`;
+}
+
+document.documentElement.dataset.theme = localStorage.getItem("theme") ?? "auto";
+document.title = isKnown ? c.label(kind, name) : t.actions.console;
+effect(() => {
+  const test = /** @type {any} */ (window);
+  test.ganeti = { read: () => screen?.read() ?? "", state: state.value };
+});
+render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));
+void findSession();

@@ -1,0 +1,201 @@
+"""Consoles of a guest in the browser: its screen, its serial line, who controls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Local
+from test_ui_pages import take
+
+NAME = "console1.example.com"
+#: Escape sequences and markup that a guest prints: a title, a link, a question to the terminal.
+HOSTILE = (
+    "\x1b]0;owned\x07\x1b]2;owned\x07\x1b]8;;https://example.org/\x07link\x1b]8;;\x07"
+    "\x1b[6n\x1b[c<img src=x onerror=alert(1)>"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def guest(local: Local, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A guest with a screen on a Unix socket and a serial line; it repeats what is typed."""
+    place = tmp_path_factory.mktemp("vnc")
+    local.run(
+        "gnt-instance", "add", "-t", "file", "--disk", "0:size=8M", "-o", "bootsector+default",
+        "-n", "node2.example.com", "--no-nics", "-H", f"kvm:vnc_bind_address={place}", NAME,
+    )  # fmt: skip
+    return place
+
+
+def address(local: Local, kind: str, mode: str = "control") -> str:
+    return f"{local.url}console.html?instance={NAME}&kind={kind}&mode={mode}"
+
+
+def open_console(page: Any, local: Local, kind: str, mode: str = "control") -> None:
+    page.goto(address(local, kind, mode))
+    page.locator(".link.live").wait_for(timeout=30_000)
+
+
+def wait_text(page: Any, text: str, seconds: float = 20) -> str:
+    """What the terminal shows, as soon as it has the text."""
+    end = time.monotonic() + seconds
+    while True:
+        shown = str(page.evaluate("window.ganeti.read()"))
+        if text in shown:
+            return shown
+        assert time.monotonic() < end, f"{text!r} is not in {shown!r}"
+        page.wait_for_timeout(100)
+
+
+@pytest.fixture
+def second(page: Any) -> Iterator[Any]:
+    """Another page of the same browser."""
+    made = page.context.new_page()
+    yield made
+    made.close()
+
+
+def test_typed_text_comes_back_on_the_serial_console(page: Any, local: Local) -> None:
+    open_console(page, local, "serial")
+    assert page.locator(".who").inner_text() == "You control it"
+    wait_text(page, NAME)
+    page.keyboard.type("is anybody here?")
+    wait_text(page, "is anybody here?")
+    page.click("text=Paste")
+    page.fill("dialog textarea", "from the clipboard")
+    page.click("text=Type it")
+    wait_text(page, "from the clipboard")
+    take(page, "console-serial")
+    log = (local.directory / "node1/var/log/ganeti/rapi-access.log").read_text()
+    assert "/2/consoles/*** " in log
+
+
+PASTED = "Big & Small: " + "#" * 40
+COLOURS = """() => { const c = document.querySelector('.screen canvas');
+  const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+  const found = {}; let lit = 0;
+  for (let i = 0; i < d.length; i += 4) { const k = d[i] + ',' + d[i + 1] + ',' + d[i + 2];
+    found[k] = (found[k] || 0) + 1; if (d[i] + d[i + 1] + d[i + 2] > 60) lit += 1; }
+  return {width: c.width, height: c.height, colours: Object.keys(found).length, lit}; }"""
+
+
+def wait_lit(page: Any, least: int) -> int:
+    """Pixels that are not black, as soon as there are so many."""
+    end = time.monotonic() + 20
+    while True:
+        found = page.evaluate(COLOURS)
+        if found["lit"] >= least and found["colours"] > 1:
+            assert found["width"] >= 640
+            return int(found["lit"])
+        assert time.monotonic() < end, found
+        page.wait_for_timeout(200)
+
+
+def test_the_screen_shows_the_guest_and_keys_reach_it(page: Any, local: Local) -> None:
+    open_console(page, local, "vnc")
+    lit = wait_lit(page, 500)
+    page.locator(".screen canvas").click()
+    page.keyboard.type("w" * 40)
+    more = wait_lit(page, lit + 600)
+    page.click("text=Paste")
+    page.fill("dialog textarea", PASTED)
+    page.click("text=Type it")
+    wait_lit(page, more + 600)
+    page.wait_for_timeout(1500)
+    take(page, "console-screen")
+    open_console(page, local, "serial")
+    wait_text(page, "w" * 40 + PASTED)
+
+
+def test_one_controls_and_others_look(page: Any, second: Any, local: Local) -> None:
+    open_console(page, local, "serial")
+    open_console(second, local, "serial", "view")
+    user = local.env["RAPI_USER"]
+    second.locator(".who", has_text=f"{user} controls it, you view only").wait_for()
+    page.locator(".who", has_text="You control it; 1 other views").wait_for()
+    second.keyboard.type("nobody-types-this")
+    page.keyboard.type("seen-by-both")
+    assert "nobody-types-this" not in wait_text(second, "seen-by-both")
+    second.click("text=Take control")
+    second.locator(".who", has_text="You control it").wait_for()
+    page.locator(".why", has_text="Somebody else controls the guest now").wait_for()
+    page.locator(".who", has_text=f"{user} controls it").wait_for()
+    page.click("text=View only")
+    page.locator(".who", has_text="you view only").wait_for()
+
+
+def test_output_of_the_guest_is_only_drawn(page: Any, local: Local) -> None:
+    open_console(page, local, "serial")
+    title = page.title()
+    page.locator(".screen").click()
+    page.evaluate("document.querySelector('.screen textarea').focus()")
+    page.click("text=Paste")
+    page.evaluate("(text) => document.querySelector('dialog textarea').value = text", HOSTILE)
+    page.click("text=Type it")
+    shown = wait_text(page, "<img src=x onerror=alert(1)>")
+    assert "link" in shown
+    assert page.title() == title
+    assert page.locator(".screen img, .screen a").count() == 0
+    pages = len(page.context.pages)
+    page.locator(".screen").click(position={"x": 30, "y": 30})
+    assert len(page.context.pages) == pages
+    open_console(page, local, "serial")
+    before = wait_text(page, "<img src=x onerror=alert(1)>")
+    page.wait_for_timeout(1000)
+    assert page.evaluate("window.ganeti.read()") == before, "old questions were answered again"
+
+
+def test_the_end_of_a_guest_is_told_and_it_is_opened_again(
+    page: Any, second: Any, local: Local
+) -> None:
+    open_console(page, local, "serial")
+    second.goto(address(local, "vnc"))
+    second.locator(".link.live").wait_for()
+    second.click("text=Ctrl-Alt-Del")
+    local.run("gnt-instance", "shutdown", "--timeout", "0", NAME)
+    for one in (page, second):
+        one.locator(".why", has_text="The guest has ended").wait_for()
+    page.click("text=Reconnect")
+    page.locator(".why", has_text="does not run").wait_for()
+    local.run("gnt-instance", "startup", NAME)
+    page.click("text=Reconnect")
+    page.locator(".link.live").wait_for(timeout=30_000)
+
+
+def test_an_address_without_an_instance_is_explained(page: Any, local: Local) -> None:
+    page.goto(local.url + "console.html")
+    page.locator(".problem", has_text="?instance=NAME").wait_for()
+    page.goto(local.url + "console.html?instance=nobody.example.com&kind=serial")
+    page.locator(".why", has_text="nobody.example.com").wait_for()
+
+
+def test_a_console_needs_a_log_in(browser: Any, local: Local) -> None:
+    context = browser.new_context(ignore_https_errors=True)
+    page = context.new_page()
+    page.goto(address(local, "serial", "view"))
+    page.fill("#user", local.env["RAPI_USER"])
+    page.fill("#password", local.env["RAPI_PASSWORD"])
+    page.click("button.primary")
+    page.locator(".link.live").wait_for()
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", ["serial", "vnc"])
+def test_consoles_are_accessible(page: Any, local: Local, kind: str, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.emulate_media(color_scheme=scheme)
+    open_console(page, local, kind, "view")
+    found = Axe().run(page).response["violations"]
+    serious = [
+        (item["id"], [node["html"][:120] for node in item["nodes"]])
+        for item in found
+        if item["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    page.set_viewport_size({"width": 390, "height": 780})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
