@@ -7,26 +7,35 @@ import shlex
 import sys
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
-from ganeti import errors, paths
+from ganeti import constants, errors, paths
 from ganeti.cli import options as o
 from ganeti.cli import selection, ssconf
 from ganeti.cli.command import Call, take_one
 from ganeti.cli.option import switch
 from ganeti.cli.programs import INSTANCE
+from ganeti.net import resolve
 
 _SHOW_COMMAND = switch(
     "--show-cmd", dest="show_command", help="Only print the command that would be run"
 )
 
+_WEB = switch(
+    "--web", dest="web", help="Print the addresses of the console's pages in the web interface"
+)
 
-@INSTANCE.command("console", take_one("instance"), options=(_SHOW_COMMAND, o.PRIORITY))
+
+@INSTANCE.command("console", take_one("instance"), options=(_SHOW_COMMAND, _WEB, o.PRIORITY))
 def console(call: Call) -> None:
     """Open the console of a running instance.
 
     A serial console is opened in this terminal; for a graphical one its address is shown. Nothing
     is locked, so this works while a job is busy with the instance.
     """
+    if call.opts.web:
+        print("\n".join(_pages(call, call.args[0])))
+        return
     found = _console(call, call.args[0])
     kind = found.get("kind")
     if kind == "ssh":
@@ -39,6 +48,35 @@ def console(call: Call) -> None:
         raise errors.OpExecError(
             f"Instance {found.get('instance')} has a console of the unknown kind '{kind}'"
         )
+
+
+def _pages(call: Call, name: str) -> list[str]:
+    """Address of a page for each console that a browser can show.
+
+    Raises:
+        OpPrereqError: no such instance, or none of its consoles is for browsers.
+        HypervisorError: it does not run.
+    """
+    found = call.client.query_consoles(name)
+    if not found["kinds"]:
+        raise errors.OpPrereqError(
+            f"Instance {found['instance']} has no console for a browser; set serial_console or"
+            " vnc_bind_address and start it again",
+            errors.ErrorCode.STATE,
+        )
+    start = f"https://{_web_host(call)}:{resolve.port(constants.RAPI)}/ui/console.html?"
+    return [start + urlencode({"instance": found["instance"], "kind": k}) for k in found["kinds"]]
+
+
+def _web_host(call: Call) -> str:
+    """Whom a browser asks: the cluster's name. Other machines do not know that of a local one."""
+    if not paths.is_rooted():
+        return str(call.client.query_config_values(["cluster_name"])[0])
+    return _bracket(resolve.address(ssconf.master()))
+
+
+def _bracket(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _console(call: Call, name: str) -> dict[str, Any]:
@@ -101,7 +139,7 @@ def _terminal(call: Call, found: dict[str, Any]) -> None:
 def _address(found: Mapping[str, object]) -> str:
     kind = str(found["kind"])
     host, port = found.get("host"), found.get("port")
-    shown = f"[{host}]" if ":" in str(host) else host
+    shown = _bracket(str(host))
     display = f" (display {found['display']})" if found.get("display") is not None else ""
     return (
         f"Instance {found.get('instance')} has its {kind.upper()} display at {shown}:{port}"

@@ -143,3 +143,39 @@ def test_no_instance(master: RecordingMaster, gnt_instance: Run) -> None:
     ran = gnt_instance("console nosuch")
     assert ran.code == 1
     assert ran.err.splitlines()[-1] == "There is no instance 'nosuch'"
+
+
+def with_consoles(master: RecordingMaster, *kinds: str) -> None:
+    answer = {"instance": "web1.example.com", "node": "node2.example.com", "kinds": [*kinds]}
+    master._on_QueryConsoles = lambda _args: answer  # type: ignore[attr-defined]
+    master.where.hosts.parent.mkdir(parents=True, exist_ok=True)
+    master.where.hosts.write_text("192.0.2.7 node1.example.com\n")
+
+
+def test_the_pages_of_the_web_interface_are_printed(
+    master: RecordingMaster, gnt_instance: Run
+) -> None:
+    with_consoles(master, "serial", "vnc")
+    ran = gnt_instance("console --web web1")
+    start = "https://192.0.2.7:5080/ui/console.html?instance=web1.example.com&kind="
+    assert (ran.code, ran.out) == (0, f"{start}serial\n{start}vnc\n")
+    assert master.requests == [("QueryConsoles", {"instance": "web1"})]
+
+
+def test_no_console_for_a_browser(master: RecordingMaster, gnt_instance: Run) -> None:
+    with_consoles(master)
+    ran = gnt_instance("console --web web1")
+    assert ran.code == 1
+    assert "set serial_console or vnc_bind_address" in ran.err
+
+
+def test_pages_are_at_the_name_of_the_cluster(
+    master: RecordingMaster, gnt_instance: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_consoles(master, "vnc")
+    monkeypatch.setattr("ganeti.paths.is_rooted", lambda: False)
+    name = lambda _args: ["cluster.example.com"]  # noqa: E731
+    master._on_QueryConfigValues = name  # type: ignore[attr-defined]
+    ran = gnt_instance("console --web web1")
+    start = "https://cluster.example.com:5080/ui/console.html"
+    assert ran.out == f"{start}?instance=web1.example.com&kind=vnc\n"
