@@ -380,6 +380,14 @@ class Counting(Protocol):
 
 
 @runtime_checkable
+class BelowHost(Protocol):
+    """Lies below the kernel of the node, which therefore sees only a part of the machine."""
+
+    def machine(self) -> NodeInfo:
+        """Memory and processors of the whole machine; HypervisorError when it does not run."""
+
+
+@runtime_checkable
 class PowerCycling(Protocol):
     def powercycle(self) -> None:
         """Reboot the node itself, at once."""

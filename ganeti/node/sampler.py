@@ -11,15 +11,17 @@ import threading
 import time
 from collections.abc import Mapping
 
+import msgspec
+
 from ganeti import errors
 from ganeti.base import files
-from ganeti.hypervisor.interface import Counting, Hypervisor
+from ganeti.hypervisor.interface import BelowHost, Counting, Hypervisor, NodeInfo
 from ganeti.model import ssconf_keys
 from ganeti.model.names import RunState
 from ganeti.node import host_counters, rings
 from ganeti.node.context import NodeContext, check_name
 from ganeti.node.rings import DAY, MONTH, SERIES, Row
-from ganeti.rpc.objects import GuestCounters, LatestSamples
+from ganeti.rpc.objects import GuestCounters, HostCounters, LatestSamples
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +92,7 @@ class Sampler:
         """Measure once. What cannot be measured is left out, and told to the log once."""
         spent = time.thread_time()
         now, moment = self._context.clock.now(), self._context.clock.monotonic()
-        host = host_counters.read(self._context.paths)
+        host = self._count_host()
         guests = self._count_guests()
         found: dict[str, GuestCounters] = {NODE: host, **guests}
         passed = moment - self._moment
@@ -106,9 +108,24 @@ class Sampler:
             cost=self.latest.cost + time.thread_time() - spent,
         )
 
+    def _count_host(self) -> HostCounters:
+        """Counters of the node; memory and processors of the machine, also below a hypervisor."""
+        host = host_counters.read(self._context.paths)
+        for name in self._list_hypervisors():
+            try:
+                driver = self._context.hypervisor(name)
+                if isinstance(driver, BelowHost):
+                    return _widen(host, driver.machine())
+            except errors.GanetiError:
+                continue  # told to the log with its guests; the kernel may have all
+        return host
+
+    def _list_hypervisors(self) -> list[str]:
+        return (self._context.ssconf(ssconf_keys.HYPERVISOR_LIST) or "").split()
+
     def _count_guests(self) -> dict[str, GuestCounters]:
         found: dict[str, GuestCounters] = {}
-        for hypervisor in (self._context.ssconf(ssconf_keys.HYPERVISOR_LIST) or "").split():
+        for hypervisor in self._list_hypervisors():
             try:
                 counted = _count(self._context.hypervisor(hypervisor))
             except errors.GanetiError as err:
@@ -172,6 +189,15 @@ def _count(driver: Hypervisor) -> dict[str, GuestCounters]:
         for name, info in driver.info_all().items()
         if info.state == RunState.RUNNING
     }
+
+
+def _widen(host: HostCounters, machine: NodeInfo) -> HostCounters:
+    return msgspec.structs.replace(
+        host,
+        memory=(machine.memory_total - machine.memory_free) * _MIB,
+        memory_total=machine.memory_total * _MIB,
+        cpus=machine.cpu_total,
+    )
 
 
 def _is_name(name: str) -> bool:

@@ -192,6 +192,9 @@ class XenHypervisor(Hypervisor):
     # the node
 
     def node_info(self, params: HvParams) -> NodeInfo:
+        return self.machine()
+
+    def machine(self) -> NodeInfo:
         domains = xl.parse_list(xl.run(["list"]))
         return xl.node_info(xl.parse_info(xl.run(["info"])), domains)
 

@@ -11,6 +11,7 @@ import pytest
 from ganeti import errors
 from ganeti.base.clock import SYSTEM
 from ganeti.hypervisor.kvm.counters import sum_blocks
+from ganeti.hypervisor.xen import xl
 from ganeti.node import host_counters, rings
 from ganeti.node.context import NodeContext
 from ganeti.node.rings import DAY, MONTH, SERIES
@@ -137,6 +138,33 @@ def test_the_sampler_keeps_guests_and_the_node(
     assert latest.host is not None
     assert latest.host.cpus >= 1
     assert latest.time == NOW + 20
+
+
+def test_a_node_below_which_xen_runs_has_the_memory_of_the_machine(
+    context: NodeContext, clock: FakeClock, guests: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = Path(__file__).parents[2] / "recorded" / "xen_xl.json"
+    cases = json.loads(recorded.read_text())["cases"]
+    printed = {case["argv"][1]: case["stdout"] for case in reversed(cases) if not case["code"]}
+    context.paths.ssconf("hypervisor_list").write_text("fake xen-pvm\n")
+    monkeypatch.setattr(xl, "run", lambda words, **_how: printed[words[0]])
+    sampler = Sampler(context)
+    sampler.take()
+    host = sampler.latest.host
+    assert host is not None
+    assert (host.memory_total, host.cpus) == (1279 * 2**20, 1)
+    assert host.memory == (1279 - 622) * 2**20
+
+
+def test_a_node_on_which_xen_does_not_run_has_the_memory_of_its_kernel(
+    context: NodeContext, clock: FakeClock, guests: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context.paths.ssconf("hypervisor_list").write_text("xen-pvm\n")
+    monkeypatch.setattr(xl, "PROGRAM", "/nonexistent/xl")
+    sampler = Sampler(context)
+    sampler.take()
+    assert sampler.latest.host is not None
+    assert sampler.latest.host.memory_total == host_counters.read(context.paths).memory_total
 
 
 def test_averages_of_five_minutes_survive_a_restart(
