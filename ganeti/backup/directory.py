@@ -48,8 +48,17 @@ class Directory:
         self.path = repository / model.check_instance(instance)
 
     def list_all(self) -> list[Manifest]:
-        """All backups, the oldest first; damaged manifests raise."""
-        return [self.find(backup) for backup in self._ids(".json")]
+        """All backups, the oldest first; one whose file cannot be read says why."""
+        return [each for backup in self._ids(".json") if (each := self._read_any(backup))]
+
+    def _read_any(self, backup: str) -> Manifest | None:
+        """One backup, maybe damaged; None when it is gone."""
+        try:
+            return self.find(backup)
+        except errors.OpPrereqError:
+            return None
+        except errors.GenericError as err:
+            return model.make_damaged(backup, self.path.name, errors.text(err))
 
     def find(self, backup: str) -> Manifest:
         """One backup; OpPrereqError when there is none."""
@@ -67,9 +76,9 @@ class Directory:
             raise errors.GenericError(f"{path}: {errors.text(err)}") from err
 
     def newest(self) -> Manifest | None:
-        """The last backup, None without any."""
+        """The last backup, maybe damaged; None without any."""
         ids = self._ids(".json")
-        return self.find(ids[-1]) if ids else None
+        return self._read_any(ids[-1]) if ids else None
 
     def _ids(self, suffix: str) -> list[str]:
         try:
@@ -78,7 +87,8 @@ class Directory:
             return []
         except OSError as err:
             raise errors.GenericError(f"cannot read {self.path}: {err.strerror}") from err
-        return sorted(name.removesuffix(suffix) for name in names if name.endswith(suffix))
+        found = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
+        return sorted(filter(model.is_id, found))
 
     def _manifest(self, backup: str) -> Path:
         return self.path / f"{backup}.json"
@@ -270,7 +280,7 @@ def list_instances(repository: Path) -> list[str]:
         return sorted(
             entry.name
             for entry in os.scandir(repository)
-            if entry.is_dir() and not entry.name.startswith(".")
+            if entry.is_dir() and model.is_instance(entry.name)
         )
     except FileNotFoundError:
         raise errors.GenericError(

@@ -5,6 +5,8 @@ A repository has a file of JSON for each backup, a :class:`Manifest`; its presen
 
 from __future__ import annotations
 
+import calendar
+import contextlib
 import re
 import time
 from enum import StrEnum
@@ -19,6 +21,7 @@ from ganeti.model.base import ConfigObject
 from ganeti.model.names import Consistency
 
 VERSION = 1
+_ID_FORM = "%Y%m%d-%H%M%S"
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}")
 _INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,254}")
 
@@ -89,6 +92,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     #: the instance, in the form of the file ``config.ini`` of an export
     settings: str = ""
     proof: Proof | None = None
+    #: why its file cannot be read; then only instance, id and time are known. In no file.
+    damage: str = ""
 
     @property
     def read(self) -> int:
@@ -108,12 +113,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 def make_id(now: float) -> str:
     """The name of a backup that begins now: its time in UTC."""
-    return time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    return time.strftime(_ID_FORM, time.gmtime(now))
 
 
 def check_id(text: str) -> str:
     """An id of a backup; OpPrereqError for anything else."""
-    if not _ID.fullmatch(text):
+    if not is_id(text):
         raise errors.make_invalid_error(
             f"'{text[:40]}' is not the id of a backup, such as 20260131-235959; gnt-backup history"
             " lists them"
@@ -121,9 +126,29 @@ def check_id(text: str) -> str:
     return text
 
 
+def is_id(text: str) -> bool:
+    """Whether it has the form of the id of a backup."""
+    return _ID.fullmatch(text) is not None
+
+
+def is_instance(text: str) -> bool:
+    """Whether it can be the directory of an instance in a repository."""
+    return _INSTANCE.fullmatch(text) is not None
+
+
+def make_damaged(backup: str, instance: str, why: str) -> Manifest:
+    """What is known of a backup whose file cannot be read."""
+    begun = 0.0
+    with contextlib.suppress(ValueError):
+        begun = float(calendar.timegm(time.strptime(backup, _ID_FORM)))
+    return Manifest(
+        id=backup, instance=instance, instance_uuid="", time=begun, mode=Mode.FULL, damage=why
+    )
+
+
 def check_instance(text: str) -> str:
     """A name that can be a directory in a repository; ParameterError for anything else."""
-    if not _INSTANCE.fullmatch(text):
+    if not is_instance(text):
         raise errors.ParameterError(f"{text[:80]!r} is not an instance name")
     return text
 

@@ -21,7 +21,7 @@ from ganeti.backup.directory import Directory
 from ganeti.backup.pace import Pace
 from ganeti.backup.sums import Sums
 from ganeti.base import files
-from ganeti.model.backup import BackedUpDisk, Manifest, Mode, Proof
+from ganeti.model.backup import BackedUpDisk, Manifest, Mode, Proof, check_id
 from ganeti.net import nbd
 from ganeti.node.backup_desk import Desk
 from ganeti.node.backup_sources import Frozen, Source, Sources
@@ -101,9 +101,12 @@ class Backups(BackupCalls):
             pace = Pace(request.bandwidth, self._context.clock, self._context.stopping.wait)
             tell = self._desk.make_teller(name, progress, pace, work)
             base = None if request.full else found.newest()
-            making = _Making(found, request, work, tell, base)
             if base is None and request.last_id is not None and not request.full:
                 self._refuse_lost(found, request.last_id)
+            making = _Making(found, request, work, tell, base)
+            if base is not None and base.damage:
+                making.base = None
+                making.notes.append(_explain_full(base.id, "disks", base.damage))
             since = making.base.id if making.base is not None else None
             with self._sources.freeze(instance, work, since, making.id) as frozen:
                 result = self._copy(instance, making, frozen, progress)
@@ -195,10 +198,8 @@ class Backups(BackupCalls):
             making.directory.check_chain(base.id, index)
             old = making.directory.read_sums(base, index)
         except errors.GenericError as err:
-            making.notes.append(
-                f"backup {base.id} cannot be built on, so all of disk {source.disk.uuid} was"
-                f" stored: {errors.text(err)}"
-            )
+            what = f"disk {source.disk.uuid}"
+            making.notes.append(_explain_full(base.id, what, errors.text(err)))
             return None
         return (index, old) if old.size <= source.size else None
 
@@ -308,13 +309,17 @@ class Backups(BackupCalls):
 
         def work(progress: Progress) -> None:
             with found.lock():
-                progress.size = len(backups)
                 for backup in backups:
-                    found.remove(found.find(backup).id)
+                    found.remove(check_id(backup))
                     log.info("removed backup %s of %s", backup, instance)
-                    progress.add(1)
+                    progress.add(0)
 
         return self._copies.begin(work)
+
+
+def _explain_full(base: str, what: str, why: str) -> str:
+    """What the user reads when nothing can be built on the last backup."""
+    return f"backup {base} cannot be built on, so all of the {what} was stored: {why}"
 
 
 def _choose_worst(modes: Sequence[Mode]) -> Mode:

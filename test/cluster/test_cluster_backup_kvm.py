@@ -221,6 +221,29 @@ def test_a_damaged_backup_is_named(guest: Guest) -> None:
     assert restored(cluster) == guest.truth()
 
 
+def test_a_damaged_manifest_fails_only_its_own_backup(guest: Guest) -> None:
+    cluster = guest.cluster
+    guest.backup()
+    damaged = max(repository(guest).glob("*.json"))
+    damaged.write_text("{")
+    ran = cluster.ok("backup run", NAME)
+    assert f"backup {damaged.stem} cannot be built on, so all of the disks was stored" in ran.out
+    assert guest.last()[0] == "full"
+    history = "backup history --no-headers --separator=@ -o id,size,proof"
+    lines = [line for line in cluster.ok(history, NAME).lines if line.startswith(damaged.stem)]
+    assert len(lines) == 1
+    assert "bad: " in lines[0]
+    assert "it is damaged" in lines[0]
+    cluster.ok("backup verify", NAME)
+    ran = cluster.gnt("backup verify --backup", damaged.stem, NAME)
+    assert ran.code == 1
+    assert f"{damaged.name}: it is damaged" in ran.err
+    ran = cluster.ok("backup prune --keep-last=1", NAME)
+    assert " MiB in " not in ran.out
+    assert not list(repository(guest).glob(f"{damaged.stem}*"))
+    assert restored(cluster) == guest.truth()
+
+
 @contextlib.contextmanager
 def small(path: Path, size: str) -> Iterator[None]:
     """A file system that is soon full."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ganeti import errors
 from ganeti.backup.retention import Keep, find_removable
-from ganeti.model.backup import BackupPlan
+from ganeti.model.backup import BackupPlan, Manifest
 from ganeti.opcodes.backup import OpBackupPrune
 from ganeti.ops.operation import Operation
 from ganeti.ops.steps import backups
@@ -39,7 +41,7 @@ class BackupPrune(Operation[OpBackupPrune, list[str]]):
         node = backups.choose_reader(ctx, instance)
         repository = backups.find_repository(op.repository, instance)
         found = backups.list_all(ctx, node, repository, name)
-        gone = [found[index].id for index in find_removable([each.time for each in found], keep)]
+        gone = _choose(found, keep)
         ctx.log(f"* {len(gone)} of {len(found)} backups of {name} are removed")
         if gone:
             backups.follow(
@@ -50,3 +52,15 @@ class BackupPrune(Operation[OpBackupPrune, list[str]]):
                 lambda: ctx.rpc.call_one(node, NodeCalls.backup_remove, repository, name, gone),
             )
         return gone
+
+
+def _choose(found: Sequence[Manifest], keep: Keep) -> list[str]:
+    """Ids of what goes. Pure.
+
+    A damaged backup does not count, and goes when it is older than all that stay.
+    """
+    good = [each for each in found if not each.damage]
+    gone = {good[index].id for index in find_removable([each.time for each in good], keep)}
+    oldest = min((each.id for each in good if each.id not in gone), default="")
+    gone.update(each.id for each in found if each.damage and each.id < oldest)
+    return sorted(gone)

@@ -19,6 +19,8 @@ TEXT, NUMBER, UNIT, TIME = FieldKind.TEXT, FieldKind.NUMBER, FieldKind.UNIT, Fie
 _MIB = 1024 * 1024
 #: What the default repository of nodes is called.
 _DEFAULT = "default"
+#: What is known of a backup whose file cannot be read.
+_OF_DAMAGED = ("instance", "id", "time", "proof")
 
 
 class Row(NamedTuple):
@@ -94,6 +96,8 @@ def _add(
                 return make_failed_cell(answer)
             if row.backup is None:
                 return NODATA
+            if row.backup.damage and name not in _OF_DAMAGED:
+                return UNAVAIL
             value = read(row.backup)
             return UNAVAIL if value is None else (0, value)
 
@@ -101,6 +105,8 @@ def _add(
 
 
 def _proof(manifest: Manifest) -> str | None:
+    if manifest.damage:
+        return f"bad: {manifest.damage}"
     if manifest.proof is None:
         return None
     return manifest.proof.how if manifest.proof.good else f"bad: {manifest.proof.text}"

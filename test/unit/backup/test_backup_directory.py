@@ -202,7 +202,22 @@ def test_damaged_checksums_and_manifests_say_which_file(bench: Bench) -> None:
         bench.directory.read_sums(made, 0)
     (bench.directory.path / f"{made.id}.json").write_text("{")
     with pytest.raises(errors.GenericError, match=f"{made.id}.json: it is damaged"):
-        bench.directory.list_all()
+        bench.directory.find(made.id)
+
+
+def test_a_damaged_manifest_is_listed_among_the_good_ones(bench: Bench) -> None:
+    first, second = bench.backup(), bench.backup()
+    (bench.directory.path / f"{first.id}.json").write_text("{")
+    (bench.directory.path / "notes.json").write_text("of the user")
+    bad, good = bench.directory.list_all()
+    assert (bad.id, bad.instance) == (first.id, first.instance)
+    assert make_id(bad.time) == first.id
+    assert f"{first.id}.json: it is damaged" in bad.damage
+    assert good == second
+    with bench.directory.lock():
+        bench.directory.remove(first.id)
+    assert bench.directory.list_all() == [second]
+    bench.check(second.id)
 
 
 def test_a_file_that_is_built_on_something_outside_is_refused(bench: Bench, tmp_path: Path) -> None:

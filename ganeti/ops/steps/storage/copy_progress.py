@@ -61,7 +61,7 @@ def follow(
 ) -> None:
     """Wait until a copy that was begun on a node has ended; ``name`` is that of the disk.
 
-    ``skipped`` says in the last line what was not written.
+    ``skipped`` says in the last line what was not written. There is none when nothing was copied.
 
     Raises:
         JobCanceled: the user canceled the job; the caller's undo ends the copy.
@@ -72,7 +72,8 @@ def follow(
         found = ask_again(ctx, lambda: ctx.rpc.call_one(node, NodeCalls.copy_status, copy))
         now = ctx.clock.monotonic()
         if found.ended:
-            ctx.log(progress.end(found.size, found.zeros, now, skipped))
+            if found.size:
+                ctx.log(progress.end(found.size, found.zeros, now, skipped))
             return
         if ctx.job.cancel_asked.is_set():
             raise errors.JobCanceled(f"{name}: the user canceled the job")
