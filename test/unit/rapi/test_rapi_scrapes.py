@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ganeti import errors
 from ganeti.luxi.client import Client
-from ganeti.rapi import exposition
+from ganeti.rapi import exposition, scrapes
 from ganeti.rapi.app import make_app
 from ganeti.rapi.identity import Identity, list_permissions
 from ganeti.rapi.scrapes import DESK, OLDEST, Desk, Requests, Text
@@ -74,6 +74,29 @@ def test_ten_scrapers_at_once_need_one_text() -> None:
     desk.stop()
     assert [text.plain for text in found] == [b"text"] * 10
     assert len(made) == 1
+
+
+def test_a_scrape_just_after_the_text_was_given_up_gets_a_whole_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scrapes, "PERIOD", 0.005)
+    clock, late = FakeClock(), threading.Event()
+
+    def make() -> bytes:
+        if clock.moment > 1000.0:
+            late.set()
+        return b"text"
+
+    desk = Desk(make, clock)
+    desk.text()
+    [thread] = [found for found in threading.enumerate() if found.name == "metrics"]
+    clock.sleep(scrapes.INTEREST - 1)
+    assert late.wait(10), "it is renewed while somebody may scrape"
+    clock.sleep(2)
+    thread.join(10)
+    assert not thread.is_alive(), "nobody scrapes any more"
+    assert desk.text().plain == b"text"
+    desk.stop()
 
 
 def test_an_old_text_is_not_served_while_the_master_is_away() -> None:
