@@ -175,6 +175,22 @@ def test_a_node_daemon_that_dies_leaves_nothing_and_bitmaps_stay_right(guest: Gu
     assert not list(cluster.paths(node).backup_work.glob("*"))
 
 
+def test_what_is_written_during_a_backup_is_not_in_it(guest: Guest) -> None:
+    cluster = guest.cluster
+    guest.write("write -P 18 0 8M")
+    truth = guest.truth()
+    job = (
+        cluster.ok("backup run --bandwidth=4 --submit --print-jobid", NAME).out.strip().split()[-1]
+    )
+    work = cluster.paths(guest.node).backup_work / NAME
+    wait_for(lambda: list(work.glob("*.sock")), "the backup to begin", 60)
+    guest.write("write -P 19 0 4M", "write -P 20 6M 4M", "write -z 50M 1M")
+    cluster.ok("job watch", job, timeout=120)
+    assert restored(cluster) == truth
+    assert guest.backup()[0] == "dirty"
+    assert restored(cluster) == guest.truth()
+
+
 def repository(guest: Guest) -> Path:
     return guest.cluster.paths("node1").backups / NAME
 
