@@ -183,6 +183,54 @@ def test_a_console_needs_a_log_in(browser: Any, local: Local) -> None:
     context.close()
 
 
+def test_a_display_on_a_port_asks_for_its_password(page: Any, local: Local, tmp_path: Path) -> None:
+    name, secret = "console2.example.com", tmp_path / "password"
+    secret.write_text("s3cret\n")
+    local.run(
+        "gnt-instance", "add", "-t", "file", "--disk", "0:size=8M", "-o", "bootsector+beat",
+        "-n", "node3.example.com", "--no-nics",
+        "-H", f"kvm:vnc_bind_address=127.0.0.1,vnc_password_file={secret}", name,
+    )  # fmt: skip
+    page.goto(local.url + f"instances/{name}")
+    with page.context.expect_page() as opened:
+        page.click("text=Screen")
+    screen = opened.value
+    screen.fill("dialog input", "wrong")
+    screen.click("text=Send")
+    screen.locator(".why", has_text="did not let you in").wait_for()
+    screen.click("text=Reconnect")
+    screen.fill("dialog input", "s3cret")
+    screen.click("text=Send")
+    screen.locator(".link.live").wait_for()
+    wait_lit(screen, 500)
+    screen.goto(address(local, "vnc", "view").replace(NAME, name))
+    screen.fill("dialog input", "s3cret")
+    screen.click("text=Send")
+    screen.locator(".link.live").wait_for()
+    wait_lit(screen, 500)
+    screen.locator(".screen canvas").click()
+    screen.keyboard.type("nobody-types-this")
+    screen.goto(address(local, "serial").replace(NAME, name))
+    wait_text(screen, "beat")
+    assert "nobody" not in screen.evaluate("window.ganeti.read()")
+    screen.close()
+
+
+def test_a_console_ends_with_its_session(page: Any, local: Local) -> None:
+    open_console(page, local, "serial")
+    page.evaluate(
+        """async () => { const s = await (await fetch('/2/sessions/current')).json();
+        const headers = {'X-Ganeti-CSRF': s.csrf};
+        await fetch('/2/sessions/current', {method: 'DELETE', headers}) }"""
+    )
+    page.locator(".why", has_text="your session has ended").wait_for(timeout=30_000)
+    page.click("text=Reconnect")
+    page.fill("#user", local.env["RAPI_USER"])
+    page.fill("#password", local.env["RAPI_PASSWORD"])
+    page.click("button.primary")
+    page.locator(".link.live").wait_for()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["serial", "vnc"])
 def test_consoles_are_accessible(page: Any, local: Local, kind: str, scheme: str) -> None:

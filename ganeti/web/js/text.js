@@ -105,6 +105,7 @@ export const t = {
     take: "Take control", view: "View only", paste: "Paste", reset: "Ctrl-Alt-Del", reconnect: "Reconnect", back: "To the instance",
     pasteTitle: "Text to type", pasteHelp: "The guest gets the text as if you typed it.", pasteKeys: "The guest gets the text key by key, for a US keyboard.", typeIt: "Type it", stop: "Cancel",
     password: "Password of the display", send: "Send", wrongAddress: "The address of this page must name an instance and a console: ?instance=NAME&kind=serial or kind=vnc.",
+    refused: (/** @type {string} */ why) => `The display did not let you in (${why}).`,
     label: (/** @type {string} */ kind, /** @type {string} */ name) => `${kind === "vnc" ? "Screen" : "Serial console"} of ${name}`,
     codes: /** @type {Record<number, string>} */ ({
       1000: "The console was closed.", 1003: "The display speaks in a way that is not understood.", 1006: "The connection to the server was lost.",

@@ -57,7 +57,7 @@ async function connect(box, wanted) {
       label: c.label(kind, name),
       opened: () => mine === turn && opened(),
       askPassword: () => ask("password"),
-      refused: (/** @type {string} */ text) => mine === turn && end(text),
+      refused: (/** @type {string} */ text) => mine === turn && end(c.refused(text)),
     });
   } catch (error) {
     if (mine !== turn) return;
