@@ -6,14 +6,21 @@ browser.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
+import re
 import subprocess
 import sys
+import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ganeti.rapi import openapi
+from ganeti.rapi.routes import ROUTES
 
 if not os.environ.get("UI"):
     collect_ignore_glob = ["*"]
@@ -31,11 +38,11 @@ FLAGS = (
 
 
 class Local:
-    """A local cluster of three nodes with QEMU."""
+    """A local cluster of three nodes."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, hypervisor: str = "kvm") -> None:
         self.directory = directory
-        self.tool("start", "--nodes", "3", "--hypervisor", "kvm")
+        self.tool("start", "--nodes", "3", "--hypervisor", hypervisor)
         self.env = dict(os.environ)
         for line in self.tool("env").splitlines():
             name, _, value = line.removeprefix("export ").partition("=")
@@ -75,21 +82,53 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def page(browser: Any, local: Local) -> Iterator[Any]:
-    """A page that is logged in; what the policy refuses, or a script throws, fails the test."""
+    """A page that is logged in."""
+    with open_page(browser, local) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def open_page(browser: Any, local: Local) -> Iterator[Any]:
+    """A page that is logged in. It fails when a script throws, when the policy refuses something,
+    or when the page asks for what is neither its own file nor in the API's description.
+    """
     context = browser.new_context(
         viewport={"width": 1360, "height": 820}, ignore_https_errors=True, color_scheme="light"
     )
     made = context.new_page()
     wrong: list[str] = []
+    asked: set[tuple[str, str]] = set()
     made.on("pageerror", lambda error: wrong.append(str(error)))
     made.on(
         "console",
         lambda message: "Content Security Policy" in message.text and wrong.append(message.text),
     )
+    context.on("request", lambda request: asked.add((request.method, request.url)))
     log_in(made, local)
     yield made
     context.close()
     assert wrong == []
+    assert [one for one in sorted(asked) if not is_public(local.env["RAPI_URL"], *one)] == []
+
+
+@functools.cache
+def described() -> list[tuple[str, re.Pattern[str]]]:
+    """Method and form of the path of each request in the OpenAPI document."""
+    return [
+        (method.upper(), re.compile(re.sub(r"\\{[^/]+\\}", "[^/]+", re.escape(path))))
+        for path, methods in openapi.document(ROUTES)["paths"].items()
+        for method in methods
+    ]
+
+
+def is_public(server: str, method: str, url: str) -> bool:
+    """Whether a request goes to this server, for a file of the interface or by the public API."""
+    if not url.startswith(f"{server}/"):
+        return False
+    path = urllib.parse.urlsplit(url).path
+    if path.startswith("/ui/"):
+        return method in ("GET", "HEAD")
+    return any(method == one and form.fullmatch(path) for one, form in described())
 
 
 def log_in(page: Any, local: Local) -> None:

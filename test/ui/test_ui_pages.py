@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import urllib.parse
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def watch_end(page: Any, summary: str, status: str = "success") -> None:
 
 def open_new(page: Any, local: Local, name: str) -> None:
     fill(page, name=name, os="bootsector+beat", disks__0__size="8M", pnode="node2.example.com")
-    page.select_option("#f-disk_template", "file")
+    page.select_option("#f-disk_template", "sharedfile" if name == NAME else "file")
     assert f"gnt-instance {'reserve' if name != NAME else 'add'}" in page.inner_text(".same")
     assert '"name":"' + name in page.inner_text(".same")
 
@@ -60,14 +61,86 @@ def test_a_hostile_tag_is_only_text(page: Any, local: Local) -> None:
     assert page.evaluate("document.querySelectorAll('script, img').length") == before
 
 
+HOSTILE = "<img src=x onerror=alert(1)>\"'`${alert(1)}"
+
+
+def test_hostile_answers_are_only_text(page: Any, local: Local) -> None:
+    """What a server would never keep, as the answer of a query."""
+
+    def spoil(route: Any) -> None:
+        response = route.fetch()
+        if response.status != 200:  # there is none of that name
+            route.fulfill(response=response)
+            return
+        answer = response.json()
+        names = [field["name"] for field in answer["fields"]]
+        for name in ("name", "os", "snodes", "tags", "nic.ips"):
+            if name in names:
+                value = [HOSTILE] if name in ("snodes", "tags", "nic.ips") else HOSTILE
+                for row in answer["data"]:
+                    row[names.index(name)] = [0, value]
+        route.fulfill(json=answer)
+
+    page.route("**/2/query/instance", spoil)
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    for path in ("instances", "map", f"instances/{urllib.parse.quote(HOSTILE, safe='')}"):
+        page.goto(local.url + path)
+        page.locator(".grid-row, .piece, dl", has_text="<img").first.wait_for()
+        assert page.locator("main img, main script").count() == 0
+    page.click(".page-head >> text=Modify")
+    page.locator(".drawer h2", has_text="<img").wait_for()
+    assert "'\\''" in page.inner_text(".same")  # quoted for a shell
+    assert dialogs == []
+
+
+def node_of(local: Local, name: str) -> str:
+    return local.run("gnt-instance", "list", "--no-headers", "-o", "pnode", name).strip()
+
+
 def test_migrate(page: Any, local: Local) -> None:
     page.goto(local.url + f"instances/{NAME}")
     page.click(".page-head >> text=Migrate")
     assert "keeps running" in page.inner_text(".consequence")
     fill(page, target_node="node3.example.com")
-    assert "gnt-instance migrate" in page.inner_text(".same")
-    page.keyboard.press("Escape")
-    page.locator(".drawer").wait_for(state="detached")
+    assert f"gnt-instance migrate --target-node node3.example.com {NAME}" in page.inner_text(
+        ".same"
+    )
+    submit(page)
+    watch_end(page, f"INSTANCE_MIGRATE({NAME})")
+    page.locator(".messages", has_text="memory transferred").wait_for()
+    page.locator(".facts a", has_text="node3").wait_for()
+    assert node_of(local, NAME) == "node3.example.com"
+    page.locator(".changes", has_text="primary_node").first.wait_for()
+
+
+def test_drag_on_the_map_migrates(page: Any, local: Local) -> None:
+    page.goto(local.url + "map")
+    target = page.locator(".map-node", has_text="node1")
+    page.locator("button.piece", has_text="ui1").drag_to(target)
+    assert page.input_value("#f-target_node") == "node1.example.com"
+    submit(page)
+    target.locator("button.piece", has_text="ui1").wait_for(timeout=60_000)
+    assert node_of(local, NAME) == "node1.example.com"
+    page.locator("button.piece", has_text="ui1").click()
+    page.locator(".map-node.fits .verdict", has_text="score").first.wait_for()
+    take(page, "map-held")
+
+
+def test_a_plan_names_where_it_would_go(page: Any, local: Local) -> None:
+    page.goto(local.url + "instances")
+    page.click("text=Create instance")
+    open_new(page, local, NAME)
+    page.click(".buttons >> text=Plan")
+    page.locator(".plan", has_text="It would go to node").wait_for()
+    page.locator("#f-beparams button").click()
+    page.locator("#f-beparams input").nth(0).fill("memory")
+    page.locator("#f-beparams input").nth(0).blur()
+    page.locator("#f-beparams input").nth(1).fill("900000")
+    page.click(".buttons >> text=Plan")
+    page.locator(".plan", has_text="No node has room").wait_for()
+    assert "MiB of memory" in page.inner_text(".plan")
+    assert "It would fit if you reduce its memory" in page.inner_text(".plan")
 
 
 def test_why_a_job_waits(page: Any, local: Local) -> None:
@@ -95,6 +168,36 @@ def test_reserve_and_commit(page: Any, local: Local) -> None:
     page.goto(local.url + "instances")
     row = page.locator(".grid-row", has_text="later1.example.com")
     row.locator(".status", has_text="running").wait_for(timeout=60_000)
+
+
+def test_snapshots_are_made_reverted_and_removed(page: Any, local: Local) -> None:
+    name = "later1.example.com"
+    page.goto(local.url + f"instances/{name}")
+    page.click(".page-head >> text=Shut down")
+    submit(page)
+    watch_end(page, f"INSTANCE_SHUTDOWN({name})")
+    page.click("text=Create snapshot")
+    fill(page, name="before")
+    assert f"gnt-instance snapshot create {name} before" in page.inner_text(".same")
+    submit(page)
+    watch_end(page, f"SNAPSHOT_CREATE({name})")
+    row = page.locator("tr", has_text="before")
+    row.locator("text=Revert").click()
+    assert "written since is lost" in page.inner_text(".consequence")
+    submit(page)
+    watch_end(page, f"SNAPSHOT_REVERT({name})")
+    row.locator("text=Remove").click()
+    page.fill("#sure", "before")
+    submit(page)
+    watch_end(page, f"SNAPSHOT_REMOVE({name})")
+    row.wait_for(state="detached")
+
+
+def test_a_removed_instance_leaves_the_list(page: Any, local: Local) -> None:
+    page.goto(local.url + "instances")
+    page.locator(".grid-row", has_text="later1.example.com").wait_for()
+    local.run("gnt-instance", "remove", "--force", "later1.example.com")
+    page.locator(".grid-row", has_text="later1.example.com").wait_for(state="detached")
 
 
 def test_a_revoked_session_keeps_the_form(page: Any, browser: Any, local: Local) -> None:

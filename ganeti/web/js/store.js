@@ -47,6 +47,8 @@ export function load(kind) {
     },
     (error) => {
       if (lists[kind].value === null) problems.value = { ...problems.value, [kind]: error.message };
+      // What is shown may be old; a connection that is back may still fail for a moment.
+      else if (!(error instanceof ApiError)) window.setTimeout(() => load(kind), 2000);
     },
   );
   loading.set(kind, made);

@@ -103,6 +103,8 @@ function Grid({ kind, rows, columns, sort, onSort, chosen, onChoose, empty }) {
     last.current = name;
     onChoose(made);
   };
+  const choice = useRef(choose);
+  choice.current = choose;
   const all = rows.length > 0 && rows.every((/** @type {any} */ row) => chosen.has(String(row[found.key])));
   const template = `${isBulk ? "34px " : ""}${columns.map((/** @type {any} */ column, /** @type {number} */ index) => (index === 0 && column.right ? `${column.width}px` : `minmax(${column.width ?? 120}px, ${index === 0 ? 2 : 1}fr)`)).join(" ")}`;
   const least = columns.reduce((/** @type {number} */ sum, /** @type {any} */ column) => sum + (column.width ?? 120) + 12, isBulk ? 66 : 20);
@@ -117,12 +119,20 @@ function Grid({ kind, rows, columns, sort, onSort, chosen, onChoose, empty }) {
     <div class="grid-body" role="rowgroup" style=${{ height: `${rows.length * ROW}px` }}>
       ${rows.slice(first, end).map((/** @type {any} */ row, /** @type {number} */ index) => {
         const name = String(row[found.key]);
-        return html`<div role="row" key=${name} class=${chosen.has(name) ? "grid-row chosen" : "grid-row"} aria-rowindex=${first + index + 2} style=${{ transform: `translateY(${(first + index) * ROW}px)` }}>
-          ${isBulk && html`<span role="cell"><input type="checkbox" aria-label=${t.list.select(name)} checked=${chosen.has(name)} onClick=${(/** @type {any} */ e) => choose(e, name)} /></span>`}
-          ${columns.map((/** @type {any} */ column) => html`<span role="cell" key=${column.field} class=${`${column.right ? "right " : ""}${column.kind === "mono" ? "mono" : ""}`}><${Cell} row=${row} column=${column} kind=${kind} /></span>`)}
-        </div>`;
+        return html`<${Line} key=${name} row=${row} name=${name} at=${first + index} kind=${kind} columns=${columns} isChosen=${chosen.has(name)} choice=${isBulk ? choice : null} />`;
       })}
     </div></div>
     ${rows.length === 0 && html`<p class="empty">${empty}</p>`}
   </div>`;
+}
+
+/** One row, which is drawn again only when something in it changes, not when the list is scrolled. @param {any} props */
+function Line({ row, name, at, kind, columns, isChosen, choice }) {
+  return useMemo(
+    () => html`<div role="row" class=${isChosen ? "grid-row chosen" : "grid-row"} aria-rowindex=${at + 2} style=${{ transform: `translateY(${at * ROW}px)` }}>
+      ${choice && html`<span role="cell"><input type="checkbox" aria-label=${t.list.select(name)} checked=${isChosen} onClick=${(/** @type {any} */ e) => choice.current(e, name)} /></span>`}
+      ${columns.map((/** @type {any} */ column) => html`<span role="cell" key=${column.field} class=${`${column.right ? "right " : ""}${column.kind === "mono" ? "mono" : ""}`}><${Cell} row=${row} column=${column} kind=${kind} /></span>`)}
+    </div>`,
+    [row, at, kind, isChosen, columns.map((/** @type {any} */ column) => column.field).join()],
+  );
 }
