@@ -45,6 +45,12 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
         made.tool("destroy")
 
 
+def processor_time(meter: Any) -> float:
+    """Seconds of processor time that the main thread of the page has used."""
+    found = meter.send("Performance.getMetrics")["metrics"]
+    return float(next(item["value"] for item in found if item["name"] == "TaskDuration"))
+
+
 def test_the_list_comes_fast_and_scrolls_smoothly(browser: Any, many: Local) -> None:
     with open_page(browser, many) as page:
         page.goto(many.url + "nodes")
@@ -57,16 +63,22 @@ def test_the_list_comes_fast_and_scrolls_smoothly(browser: Any, many: Local) -> 
             page.click("nav >> text=Instances")
             page.locator(".grid-row", has_text="synthetic0.example.com").wait_for()
             times.append(time.monotonic() - began)
+        meter = page.context.new_cdp_session(page)
+        meter.send("Performance.enable", {"timeDomain": "threadTicks"})
+        before = processor_time(meter)
         rate, longest, top, rows = page.evaluate(SCROLL)
+        used = (processor_time(meter) - before) * 1000 / (top / 90)
         began = time.monotonic()
         page.fill("#search", "synthetic4999")
         page.locator(".count", has_text="1 of 5000").wait_for()
         found = time.monotonic() - began
     print(
         f"\n{COUNT} instances: list in {min(times):.2f} to {max(times):.2f} s,"
-        f" {rate:.0f} frames/s (longest {longest:.0f} ms) over {top:.0f} pixels,"
+        f" {rate:.0f} frames/s (longest {longest:.0f} ms, {used:.1f} ms of the"
+        f" processor each) over {top:.0f} pixels,"
         f" {rows} rows drawn, search in {found:.2f} s"
     )
     assert min(times) < 1
-    assert rate >= 50
+    # On a machine that is busy with other things, fewer frames are drawn than could be.
+    assert rate >= 50 or used < 1000 / 50
     assert rows < 100

@@ -53,6 +53,8 @@ def test_create_and_watch_the_job(page: Any, local: Local) -> None:
 
 def test_a_hostile_tag_is_only_text(page: Any, local: Local) -> None:
     page.goto(local.url + f"instances/{NAME}")
+    console = page.locator(".page-head a", has_text="Serial console")
+    assert f"/ui/console.html?instance={NAME}&kind=serial" in console.get_attribute("href")
     before = page.evaluate("document.querySelectorAll('script, img').length")
     local.run("gnt-instance", "add-tags", NAME, "a@b.c+*/:x")
     page.locator(".tag", has_text="a@b.c+*/:x").wait_for()

@@ -1,5 +1,5 @@
 // One object: live state, graphs, disks, NICs, tags, history, events, and all its fields.
-import { get, maybe, query, send } from "../api.js";
+import { get, maybe, query } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
 import { KINDS } from "../kinds.js";
 import { clock, moment, plain, size } from "../model/format.js";
@@ -38,15 +38,11 @@ export function DetailPage({ kind, name }) {
     </div></section>`;
 }
 
-/** Whether the server has the page that shows consoles. */
-let hasConsolePage = /** @type {Promise<boolean> | null} */ (null);
-
 /** @param {{row: Record<string, any>}} props */
 function Consoles({ row }) {
   const [found, setFound] = useState(/** @type {any} */ (null));
   useEffect(() => {
-    hasConsolePage ??= send("HEAD", "/ui/console.html").then(() => true, () => false);
-    const load = async () => (row.status === "running" && (await hasConsolePage) ? get(`/2/instances/${encodeURIComponent(row.name)}/consoles`) : null);
+    const load = async () => (row.status === "running" ? get(`/2/instances/${encodeURIComponent(row.name)}/consoles`) : null);
     void load().then(setFound, () => setFound(null));
   }, [row.name, row.status]);
   return html`<span class="actions">${(found?.kinds ?? []).map((/** @type {"vnc" | "serial"} */ kind) => {
