@@ -216,6 +216,22 @@ def test_a_display_on_a_port_asks_for_its_password(page: Any, local: Local, tmp_
     screen.close()
 
 
+def test_a_migration_is_told_and_the_console_follows(page: Any, local: Local) -> None:
+    name = "console3.example.com"
+    local.run(
+        "gnt-instance", "add", "-t", "sharedfile", "--disk", "0:size=8M",
+        "-o", "bootsector+default", "-n", "node3.example.com", "--no-nics", name,
+    )  # fmt: skip
+    page.goto(address(local, "serial").replace(NAME, name))
+    wait_text(page, name)
+    local.run("gnt-instance", "migrate", "-f", "-n", "node2.example.com", name)
+    page.locator(".why", has_text="moves to another node").wait_for()
+    page.click("text=Reconnect")
+    page.locator(".link.live").wait_for()
+    page.keyboard.type("still here")
+    wait_text(page, "still here")
+
+
 def test_a_console_ends_with_its_session(page: Any, local: Local) -> None:
     open_console(page, local, "serial")
     page.evaluate(
