@@ -20,6 +20,12 @@ const ref = (kind, field, label, more = {}) => column(field, label, { kind: `ref
 const TAGS = column("tags", t.fields.tags, { kind: "tags", width: 120 });
 const MADE = column("ctime", t.fields.created, { show: (row) => moment(row.ctime), width: 150, hidden: true });
 
+/** How much of something is free, with one unit where both have it. @param {number} free @param {number} total MiB */
+function freeOf(free, total) {
+  const [all, unit] = [size(total), size(total).split(" ")[1]];
+  return t.fields.freeOf(size(free).replace(` ${unit}`, ""), all);
+}
+
 /** @param {Row} row */
 const isUp = (row) => row.status === "running";
 /** @param {Row} row */
@@ -110,17 +116,17 @@ export const KINDS = {
     ],
     refine: (rows) => rows.map((row) => ({ ...row, state: stateOf(row), memory_used: used(row.mtotal, row.mfree), disk_used: used(row.dtotal, row.dfree) })),
     columns: [
-      column("name", t.fields.name, { kind: "link", width: 170 }),
-      column("state", t.fields.state, { kind: "status", width: 110 }),
-      column("role", t.fields.role, { show: (row) => t.roles[/** @type {keyof typeof t.roles} */ (row.role)] ?? row.role, width: 130 }),
-      ref("group", "group", t.fields.group, { width: 110 }),
-      column("memory_used", t.fields.memory, { kind: "bar", show: (row) => `${size(row.mfree)} ${t.fields.freeOf} ${size(row.mtotal)}`, width: 228 }),
-      column("disk_used", t.fields.disk, { kind: "bar", show: (row) => `${size(row.dfree)} ${t.fields.freeOf} ${size(row.dtotal)}`, width: 228 }),
-      column("ctotal", t.fields.cpus, { right: true, width: 66 }),
-      column("pinst_cnt", t.fields.primaries, { right: true, width: 84 }),
-      column("sinst_cnt", t.fields.secondaries, { right: true, width: 96 }),
-      column("pip", t.fields.address, { kind: "mono", width: 130 }),
-      TAGS,
+      column("name", t.fields.name, { kind: "link", width: 136 }),
+      column("state", t.fields.state, { kind: "status", width: 92 }),
+      column("role", t.fields.role, { show: (row) => t.roles[/** @type {keyof typeof t.roles} */ (row.role)] ?? row.role, width: 120 }),
+      ref("group", "group", t.fields.group, { width: 80 }),
+      column("memory_used", t.fields.memory, { kind: "bar", show: (row) => freeOf(row.mfree, row.mtotal), width: 179 }),
+      column("disk_used", t.fields.disk, { kind: "bar", show: (row) => freeOf(row.dfree, row.dtotal), width: 179 }),
+      column("ctotal", t.fields.cpus, { right: true, width: 44 }),
+      column("pinst_cnt", t.fields.primaries, { right: true, width: 66 }),
+      column("sinst_cnt", t.fields.secondaries, { right: true, width: 84 }),
+      column("pip", t.fields.address, { kind: "mono", width: 130, hidden: true }),
+      { ...TAGS, hidden: true },
     ],
     actions: [
       { request: "POST /2/nodes/{node_name}/migrate", label: t.actions.migrateNode, first: ["target_node", "mode"], danger: c.migrateNode },

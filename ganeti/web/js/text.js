@@ -17,7 +17,7 @@ export const t = {
   fields: {
     name: "Name", status: "Status", state: "State", node: "Node", secondary: "Secondary", os: "OS", memory: "Memory", vcpus: "vCPUs",
     disk: "Disk", template: "Template", addresses: "Addresses", tags: "Tags", group: "Group", hypervisor: "Hypervisor", created: "Created",
-    role: "Role", cpus: "CPUs", primaries: "Primaries", secondaries: "Secondaries", address: "Address", freeOf: "free of", policy: "Policy",
+    role: "Role", cpus: "CPUs", primaries: "Primaries", secondaries: "Secondaries", address: "Address", freeOf: (/** @type {string} */ free, /** @type {string} */ all) => `${free} of ${all} free`, policy: "Policy",
     nodes: "Nodes", instances: "Instances", uuid: "UUID", size: "Size", instance: "Instance", index: "Index", mode: "Mode",
     network: "Network", gateway: "Gateway", network6: "IPv6 network", free: "Free", usedCount: "Used", groups: "Groups", owner: "Owner",
     expires: "Expires", note: "Note", description: "Description", copies: "Copies", source: "Source", id: "Id", summary: "Summary",
