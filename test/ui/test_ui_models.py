@@ -134,3 +134,16 @@ def test_plans_name_moves_and_refusals() -> None:
             "groups": ["g: score 2.00 → 1.00"],
         },
     ]
+
+
+def test_a_degraded_mirror_is_a_finding() -> None:
+    script = load("overview") + "console.log(JSON.stringify(m.findings(given, 100).rows))"
+    mirror = {"instance": "a", "disk": 0, "node": "n1", "state": "StandAlone, UpToDate/DUnknown"}
+    health = {
+        "findings": [], "verified": None, "watcher_run": None, "watcher_paused_until": None,
+        "queue_drained": False, "certificates": [], "offline_nodes": [],
+        "degraded_mirrors": [mirror],
+    }  # fmt: skip
+    [row] = run(script, health)  # type: ignore[misc]
+    assert (row["level"], row["object"]) == ("warning", "a")
+    assert row["text"] == "disk 0 on n1: StandAlone, UpToDate/DUnknown"

@@ -45,7 +45,9 @@ export function findings(health, now) {
     object: item.object ?? "",
     since: item.since ?? null,
   }));
-  const mirrors = health.degraded_mirrors.map((/** @type {any} */ item) => item.instance ?? item).join(", ");
+  for (const mirror of health.degraded_mirrors) {
+    rows.push({ level: "warning", code: t.overview.degraded, text: `disk ${mirror.disk} on ${mirror.node}: ${mirror.state}`, object: mirror.instance, since: null });
+  }
   /** @type {[string, string | null][]} */
   const facts = [
     [t.overview.lastVerify, health.verified ? ago(health.verified, now) : t.overview.noVerify],
@@ -54,7 +56,6 @@ export function findings(health, now) {
     [t.overview.queue, health.queue_drained ? t.overview.queueDrained : null],
     [t.overview.certificates, firstEnd(health.certificates)],
     [t.overview.offline, health.offline_nodes.join(", ") || null],
-    [t.overview.degraded, mirrors || null],
   ];
   return { rows, facts: /** @type {[string, string][]} */ (facts.filter(([, value]) => value !== null)) };
 }
