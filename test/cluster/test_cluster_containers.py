@@ -18,6 +18,7 @@ from ganeti.hypervisor import mounts
 
 BUSYBOX = shutil.which("busybox")
 pytestmark = [
+    pytest.mark.together("mounts"),
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="mounting disks needs root"),
     pytest.mark.skipif(BUSYBOX is None, reason="busybox is not installed"),

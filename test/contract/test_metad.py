@@ -23,6 +23,9 @@ from ganeti.net import unix_socket
 from ganeti.paths import Paths
 from ganeti.rpc.objects import InstanceMetadata, NodeNic
 
+#: A mount that another test makes would stay in the spaces of these.
+pytestmark = pytest.mark.together("mounts")
+
 CLIENT = """
 import socket, sys
 source, target, data = sys.argv[1], sys.argv[2], sys.argv[3].encode().decode("unicode_escape")

@@ -20,7 +20,7 @@ from ganeti.hypervisor import mounts, occupants, root_fs
 from ganeti.hypervisor.interface import AttachedDisk, Ballooning, Hotpluggable, Migratable
 from ganeti.model.names import HypervisorName, RunState
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.together("mounts")]
 
 
 @pytest.fixture

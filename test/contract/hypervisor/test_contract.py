@@ -16,7 +16,7 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.names import Consistency, RunState
 from ganeti.rpc.objects import Console
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.together("mounts")]
 
 
 def test_every_hypervisor_is_tried_somewhere() -> None:

@@ -24,7 +24,7 @@ from ganeti.hypervisor.lxc import cgroups
 from ganeti.model.names import DiskTemplate, HypervisorName, NicMode
 from ganeti.rpc.objects import NodeDisk, NodeNic
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.together("mounts")]
 NAME = "web1.example.com"
 LAYOUT = cgroups.find(mounts.read())
 

@@ -19,6 +19,7 @@ MIB = 1024 * 1024
 MKFS = shutil.which("mkfs.xfs", path="/usr/sbin:/sbin:/usr/bin")
 
 pytestmark = [
+    pytest.mark.together("mounts"),
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system"),
     pytest.mark.skipif(MKFS is None, reason="needs mkfs.xfs (package xfsprogs)"),
