@@ -66,6 +66,13 @@ OPCODES: dict[str, Any] = {
         ('instance_name', 'string', None, (), 'Name of the instance'),
         ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
     )),
+    'OP_BACKUP_RESTORE': ('Write disks of a backup over those of the same instance, which must be stopped.', (
+        ('instance_name', 'string', None, (), 'Name of the instance'),
+        ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
+        ('repository', 'string', None, (), 'Directory of backups on the nodes; by default that of the plan of the instance, else /srv/ganeti/backup'),
+        ('backup', 'string', None, (), 'Id of the backup; by default the newest'),
+        ('disk', 'int', None, (), 'Only this disk, by its number; by default all'),
+    )),
     'OP_BACKUP_RUN': ('Back up the disks of an instance; after the first time only what has changed.', (
         ('instance_name', 'string', None, (), 'Name of the instance'),
         ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),

@@ -39,13 +39,6 @@ _AS = value(
     metavar="<instance>",
     help="Name of a new instance that gets the content; without it the old disks are written over",
 )
-_DISK = value(
-    "--restore-disk",
-    dest="restore_disk",
-    kind="int",
-    metavar="<number>",
-    help="Write only this disk, of the same instance",
-)
 #: Options of new instances that somebody may give without --as.
 _OF_NEW = {
     "--node": "pnode",
@@ -72,10 +65,11 @@ _LEFT_OUT = ("commit", "forthcoming", "no_install", "force_variant", "image", "s
         "backup": override(
             "--backup", metavar="<id>", help="Id of the backup; the newest without it"
         ),
+        "disk": override("--restore-disk"),
     },
-    also=creation.SIZE,
+    also=creation.SIZE | {"OP_BACKUP_RESTORE": ("disk",)},
     new=True,
-    options=(_AS, _DISK, o.FORCE, *creation.EXTRAS, *o.JOB_OPTIONS),
+    options=(_AS, o.FORCE, *creation.EXTRAS, *o.JOB_OPTIONS),
     usage="[--backup=<id>] [--as=<instance> -n <node>[:<node>]] <instance>",
 )
 def restore(call: Call) -> None:
@@ -89,7 +83,7 @@ def restore(call: Call) -> None:
     if opts.new_name is None:
         _restore_here(call, name)
         return
-    if opts.restore_disk is not None:
+    if opts.disk is not None:
         raise errors.OpPrereqError("--restore-disk makes no sense with --as", _INVAL)
     wanted: dict[str, Any] = creation.parameters(call, opts.new_name, again=True)
     wanted.update(mode="import", src_path=name, backup=opts.backup or "newest")
@@ -103,7 +97,7 @@ def _restore_here(call: Call, name: str) -> None:
         raise errors.OpPrereqError(
             f"{surplus[0]} is for a new instance: give its name with --as", _INVAL
         )
-    which = "disk " + str(opts.restore_disk) if opts.restore_disk is not None else "all disks"
+    which = "disk " + str(opts.disk) if opts.disk is not None else "all disks"
     settings.ask_first(
         call, name, f"Write backup {opts.backup or 'newest'} over {which} of instance {name}?"
     )
@@ -113,5 +107,5 @@ def _restore_here(call: Call, name: str) -> None:
         instance_name=name,
         backup=opts.backup,
         repository=opts.repository,
-        disk=opts.restore_disk,
+        disk=opts.disk,
     )

@@ -444,10 +444,10 @@ def test_helpers_work_in_the_log_context_of_the_caller(serve, client, monkeypatc
 
 
 def test_stop_fails_running_calls_at_once(serve, pki):
-    running, release = threading.Event(), threading.Event()
+    running, release = threading.Semaphore(0), threading.Event()
 
     def app(environ, start):
-        running.set()
+        running.release()
         release.wait(10)
         return echo_app(environ, start)
 
@@ -457,7 +457,7 @@ def test_stop_fails_running_calls_at_once(serve, pki):
     calls = [Call(HOST, server.port, "/x")] * 3
     caller = threading.Thread(target=lambda: results.extend(client.fan_out(calls)))
     caller.start()
-    assert running.wait(5)
+    assert all(running.acquire(timeout=5) for _call in calls)
     started = time.monotonic()
     client.stop()
     caller.join(5)
