@@ -183,7 +183,8 @@ def test_killed_in_the_middle(cluster: Cluster, victim: str) -> None:
         assert f"{WEB}.new" in told
         assert "gnt-backup" in told
     _write(_os(cluster, "node2", "upper") / "export", _EXPORT)
-    cluster.ok("backup export -n node3", WEB)
+    # the daemon that was killed may not serve yet
+    _wait(lambda: cluster.gnt("backup export -n node3", WEB).code == 0)
     assert not unfinished.exists()
     cluster.ok("instance remove -f", WEB)
     cluster.ok("backup remove", WEB)
