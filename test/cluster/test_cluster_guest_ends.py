@@ -63,8 +63,7 @@ def starts(cluster: Cluster, name: str = WEB) -> list[str]:
 
 
 def comes_back(path: Path) -> None:
-    # an attempt that fails on a busy machine is repeated after a minute
-    wait_for(path.exists, f"{path.name} is started again", 150)
+    wait_for(path.exists, f"{path.name} is started again", 60)
 
 
 def events(cluster: Cluster, after: str) -> list[dict[str, Any]]:
