@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
 import socket
 import stat
-import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,21 +113,25 @@ def test_a_wrong_password_gets_in_nowhere(rapi: RapiDaemon) -> None:
 
 def test_guesses_from_one_address_are_slowed_down_for_it_alone(rapi: RapiDaemon) -> None:
     guesser = rapi.fresh_address()
+    began = time.monotonic()
     seen = [
         rapi.ask("GET", "/2/info", ("writer", f"guess{number}"), source=guesser)
         for number in range(200)
     ]
     counts = {status: sum(got.status == status for got in seen) for status in (401, 429)}
     assert counts[401] + counts[429] == 200
-    assert counts[401] <= 6
-    assert int(seen[-1].headers["retry-after"]) >= 1
+    # Three are free; after each further one the guesser waits 1, 2, 4, ... seconds.
+    assert counts[401] <= 4 + math.log2(1 + time.monotonic() - began)
     # Others behind the same address do not notice.
     assert rapi.ask("GET", "/2/info", ("reader", "pw"), source=guesser).status == 200
-    # The right password does not help after so many, and nobody else notices.
+    # The right password does not help as long as one has to wait, and nobody else notices.
+    number = 200
+    while (last := rapi.ask("GET", "/2/info", ("writer", f"guess{number}"), source=guesser)) and (
+        last.status != 429 or int(last.headers["retry-after"]) < 3
+    ):
+        number += 1
     assert rapi.ask("GET", "/2/info", ("writer", "pw"), source=guesser).status == 429
-    began = time.monotonic()
     assert rapi.ask("GET", "/2/info", ("writer", "pw")).status == 200
-    assert time.monotonic() - began < 2
     log = rapi.log() + rapi.log("rapi-access.log")
     assert guesser in log
     assert "guess1" not in log
@@ -136,16 +140,14 @@ def test_guesses_from_one_address_are_slowed_down_for_it_alone(rapi: RapiDaemon)
 
 def test_unknown_users_cannot_be_told_from_known_ones_by_time(rapi: RapiDaemon) -> None:
     def seconds(user: str) -> float:
-        measured = []
-        for _ in range(12):
-            address = rapi.fresh_address()
-            began = time.perf_counter()
-            assert rapi.ask("GET", "/2/info", (user, "wrong"), source=address).status == 401
-            measured.append(time.perf_counter() - began)
-        return statistics.median(measured)
+        address = rapi.fresh_address()
+        began = time.perf_counter()
+        assert rapi.ask("GET", "/2/info", (user, "wrong"), source=address).status == 401
+        return time.perf_counter() - began
 
-    seconds("writer")
-    bcrypt, plain, unknown = seconds(rapi.user), seconds("writer"), seconds("ghost")
+    # One after the other, so that whatever else the machine does falls on all of them.
+    rounds = [(seconds(rapi.user), seconds("writer"), seconds("ghost")) for _ in range(13)]
+    bcrypt, plain, unknown = (min(column) for column in zip(*rounds[1:]))
     assert 0.5 < plain / unknown < 2
     assert 0.5 < bcrypt / unknown < 2
 
