@@ -403,7 +403,7 @@ class ThrottledError(AuthenticationError):
 
     @property
     def retry_after(self) -> int:
-        """Whole seconds after which the next attempt is looked at."""
+        """Whole seconds after which the next attempt is accepted."""
         return int(self.args[1]) if len(self.args) > 1 else 1
 
 

@@ -214,7 +214,7 @@ class Paths:
 
     @property
     def watcher_certificates(self) -> Path:
-        """When the watcher last had the ends of certificates looked at (Unix time)."""
+        """When the watcher last checked the expiry of certificates (Unix time)."""
         return self.data / "watcher.certificates"
 
     def onetime_conf(self, daemon: str) -> Path:
@@ -287,7 +287,7 @@ class Paths:
 
     @property
     def metad_socket(self) -> Path:
-        """Where ``ganeti-metad`` is told what it serves to guests."""
+        """The data that ``ganeti-metad`` serves to guests."""
         return self.socket_dir / "ganeti-metad"
 
     @property

@@ -12,7 +12,7 @@ from ganeti.net.nbd import Nbd
 
 #: Bytes that are read at a time.
 PIECE = 16 * CHUNK
-#: Told of bytes that were looked at and bytes that were read; may wait, and raise to end it.
+#: Receives the bytes compared and the bytes read; may block, and raise to end the copy.
 Tell = Callable[[int, int], None]
 
 

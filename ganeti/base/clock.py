@@ -15,7 +15,7 @@ class Clock(Protocol):
         """Seconds that only grow; for durations."""
 
     def sleep(self, seconds: float) -> None:
-        """Block for so long; only where no event tells of what is waited for."""
+        """Block for this long; only where no event can end the wait."""
 
 
 class SystemClock:

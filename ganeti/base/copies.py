@@ -48,7 +48,7 @@ class Copies(Protocol):
 
 
 class NoCopies:
-    """There is one node, or whoever uses the state is not a daemon."""
+    """There is one node, or the user of the state is not a daemon."""
 
     def change(self, base: int, serial: int, lines: bytes) -> Round:
         return self

@@ -105,7 +105,7 @@ class FileJournal:
 
     @contextlib.contextmanager
     def hold_settled(self) -> Iterator[None]:
-        """Settle, then keep the files still: for whoever reads, moves or removes them."""
+        """Settle, then allow no writes: to read, move or remove the files."""
         with self._settling:
             self._settle()
             yield

@@ -1,4 +1,4 @@
-"""Many writers, one disk flush: whoever comes first writes for all who came meanwhile.
+"""Many writers, one disk flush: the first writer flushes for all that came meanwhile.
 
 No thread of its own: the first waiting caller becomes the leader and flushes everything that is
 pending; the others sleep until their item is done, or one of them leads the next round.

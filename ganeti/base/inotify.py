@@ -39,7 +39,7 @@ class DirectoryWatcher:
     """
 
     def __init__(self, directory: Path, on_change: Callable[[str], None]) -> None:
-        """Watch from now on; what happens before :meth:`start` is told then.
+        """Watch from now on; changes before :meth:`start` are reported then.
 
         Raises:
             InotifyError: the directory is missing, or the system allows no more watches.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 #: Bytes read at once.
 CHUNK = 1024 * 1024
-#: Smallest range that is looked at as a whole.
+#: Smallest range that is compared as a whole.
 _BLOCK = 64 * 1024
 _ZEROS = bytes(_BLOCK)
 #: Most bytes of zeros in one step: the kernel may have to write them to the disk.

@@ -16,7 +16,7 @@ from ganeti.paths import Paths
 
 log = logging.getLogger(__name__)
 
-#: Seconds in which the files are looked at no more than once.
+#: Shortest time between two checks of the files, in seconds.
 INTERVAL = 0.25
 
 #: Which file it is, how long, and when it was written.

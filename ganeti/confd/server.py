@@ -20,7 +20,7 @@ from ganeti.confd.messages import Reply, Status
 
 log = logging.getLogger(__name__)
 
-#: So many packets are remembered, to drop those that come again.
+#: Number of packets that are remembered, to drop replayed ones.
 REMEMBERED = 100_000
 
 

@@ -17,7 +17,7 @@ from ganeti.paths import Paths
 
 
 def examine_all(where: Paths, wish: Wish, programs: Software) -> Iterator[Finding]:
-    """Findings as they are made; ``programs`` was looked at before."""
+    """Findings as they are made; ``programs`` was checked before."""
     facts = membership.read(where)
     yield from software_checks.check(programs, wish, facts.stage)
     yield from kernel_checks.check(kernel.read(where, wish), wish)

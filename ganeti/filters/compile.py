@@ -2,7 +2,7 @@
 
 Values come from columns: functions of a row that return ``(status, value)``. A condition on a
 value whose status is not 0 is true; a value of the wrong type is a ParameterError. Where the kind
-of a field settles the type, the error comes before any row is looked at.
+of a field settles the type, the error comes before any row is read.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ class _Section:
         self._name = name
 
     def text(self, key: str) -> str | None:
-        """A value, None when it is missing or says so."""
+        """A value; None when it is missing or is the word for none."""
         found = self._values.get(key)
         return None if found in (None, _NONE) else found
 

@@ -1,6 +1,6 @@
 """What a file is by its first bytes, and whether it stands alone. Pure.
 
-A file from outside is looked at here before any other program reads it: one that names other files
+A file from outside is checked here before any other program reads it: one that names other files
 (a backing file, a data file, parts of a disk), or is encrypted, is refused.
 """
 

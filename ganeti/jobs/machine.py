@@ -30,13 +30,13 @@ class Effect(Flag):
     PERSIST = auto()
     #: go on only when enough master candidates have the file too
     COPY = auto()
-    #: tell whoever waits for changes of the job
+    #: notify the clients that wait for changes of the job
     NOTIFY = auto()
     #: put the job in line for a worker
     ENQUEUE = auto()
     #: give up the lock request of the job
     CANCEL_LOCKS = auto()
-    #: the job is done: tell whoever depends on it
+    #: the job is done: notify the jobs that depend on it
     FINALIZED = auto()
 
 

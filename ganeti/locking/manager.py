@@ -42,7 +42,7 @@ class LockManager:
                 table.setdefault(name, SharedLock())
 
     def remove(self, owner: Owner, level: int, name: str) -> None:
-        """Remove a lock that the owner holds exclusively; whoever waits for it fails.
+        """Remove a lock that the owner holds exclusively; its waiters fail.
 
         Raises:
             LockError: the owner does not hold it exclusively.

@@ -115,7 +115,7 @@ class Client(Connection):
         return dict(self.call("QueryConsoles", instance))
 
     def query_tags(self, kind: str, name: str = "") -> list[str]:
-        """Tags of an object; the name is not looked at for the cluster."""
+        """Tags of an object; the name is ignored for the cluster."""
         return [str(tag) for tag in self.call("QueryTags", kind, name)]
 
     def query_history(
@@ -253,7 +253,7 @@ class Client(Connection):
     def auto_archive_jobs(self, age: int, timeout: int) -> tuple[int, int]:
         """Archive what ended more than ``age`` seconds ago (-1: everything that ended).
 
-        Works for about ``timeout`` seconds; how many were archived and how many not looked at.
+        Works for about ``timeout`` seconds. Returns the numbers of archived jobs and of jobs left.
         """
         archived, left = self.call("AutoArchiveJobs", age, timeout)
         return int(archived), int(left)

@@ -48,7 +48,7 @@ class Connection:
     ) -> None:
         """``path`` is the socket (default: that of this node); times are seconds, to be scaled.
 
-        ``on_lost`` is told once whenever the connection was lost and is looked for again.
+        ``on_lost`` is called once whenever the connection is lost, before it is made again.
         """
         self._paths = paths.current()
         self._path = path or self._paths.luxi_socket

@@ -82,7 +82,7 @@ class Reply:
         self._send(self, calls.encode_error(err), close)
 
     def time_out(self, seconds: float) -> None:
-        """Answer that it took too long; tell whoever works for it."""
+        """Answer that it took too long, and notify its worker."""
         abandoned = self.on_abandoned
         self.fail(errors.TimeoutError(f"no answer within {seconds:.0f} seconds"))
         if abandoned is not None:
@@ -104,7 +104,7 @@ class Reply:
             self.fail(errors.ProgrammerError(f"internal error: {type(err).__name__}: {err}"))
 
     def abandon(self) -> None:
-        """The client is gone; tell whoever works for it."""
+        """The client is gone; notify its worker."""
         if self._take() and self.on_abandoned is not None:
             self.on_abandoned()
 

@@ -239,7 +239,7 @@ class LuxiServer:
         connection.ended = True
         self._hang_up_if_answered(connection)
         if not connection.closed:
-            self._leaving.register(connection.sock, 0)  # that it leaves is told in any case
+            self._leaving.register(connection.sock, 0)  # its end is reported in any case
             self._watch(connection, write=bool(connection.out))
 
     def _close_left_connections(self) -> None:

@@ -321,7 +321,7 @@ class Channel:
     def _bring_up(self, batch: Pending, *, files: bool) -> None:
         """Send the configuration, and the job files that differ.
 
-        ``batch`` has to follow, even an empty one: only then the copy is complete, and says so.
+        ``batch`` has to follow, even an empty one: it marks the copy as complete.
         """
         epoch = self._rpc.epoch
         state = self._state.snapshot(files)

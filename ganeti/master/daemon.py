@@ -136,7 +136,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
             core.abandon()
             raise
     except (errors.GanetiError, OSError):
-        # who is told that it does not run must not find it running
+        # a caller that was told the daemon has stopped must not find it running
         pid_file.release()
         raise
     waiting = Waiting()

@@ -2,7 +2,7 @@
 
 The job queue and the configuration tell what has changed; nothing is asked for again and again.
 Only the latest events are kept, in memory: who was away for too long, or finds another run of the
-master, is told that events are missing and has to look at the state of things once.
+master, is told that events are missing and has to read the current state once.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Events:
     def job_changed(self, job_id: int) -> None:
         """A job has changed (called by the queue)."""
         try:
-            # Inside of the view, so that of two changes the later one is told later.
+            # Inside the view, so that events keep the order of the changes.
             self._queue.view(self._note_job, job_id)
         except errors.JobLost:
             with self._mutex:

@@ -63,7 +63,7 @@ class Lease:
         return None if until is None else until - self._clock.monotonic()
 
     def note_contact(self) -> None:
-        """A candidate has answered. A lease that was over before is lost, whoever answers now."""
+        """A candidate has answered. A lease that had ended stays lost, whoever answers now."""
         with self._changed:
             if self._thread.ident is None:
                 return

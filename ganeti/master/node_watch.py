@@ -1,4 +1,4 @@
-"""Fences nodes that do not answer, where the cluster says so (``auto_fence_after``).
+"""Fences nodes that do not answer, if the cluster parameter ``auto_fence_after`` is set.
 
 The master calls each node with an out-of-band helper every few seconds. One that has been silent
 for long enough gets a job ``OP_NODE_FENCE``, which demands proof before anything starts elsewhere.

@@ -59,7 +59,7 @@ class Verdicts:
             return {}
 
     def note(self, part: str, findings: Sequence[Finding]) -> None:
-        """Replace what is known of a part; a file that cannot be written is told to the log."""
+        """Replace what is known of a part; if the file cannot be written, the log says so."""
         with self._mutex:
             now = self._clock.now()
             former = self.parts.get(part)

@@ -1,4 +1,4 @@
-"""What a guest is told at its first start by way of cloud-init."""
+"""The data that cloud-init gives a guest at its first start."""
 
 from __future__ import annotations
 

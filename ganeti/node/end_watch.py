@@ -1,4 +1,4 @@
-"""This node sees at once that a guest ended by itself, and says so.
+"""Notice at once that a guest of this node ended by itself, and notify the master.
 
 A guest with a process of its own is watched by a descriptor of that process (pidfd); other drivers
 tell when something may have ended (:class:`~ganeti.hypervisor.interface.EndTelling`). What a node

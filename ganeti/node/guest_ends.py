@@ -1,6 +1,6 @@
 """On the master node: what other nodes tell of their guests goes to the watcher at once.
 
-The caller is known by its certificate, and only instances of that node are looked at.
+The caller is known by its certificate, and only instances of that node are considered.
 What is to be done is the watcher's to decide (:mod:`ganeti.watcher.ended`): it knows of pauses,
 jobs and earlier attempts.
 """

@@ -102,7 +102,7 @@ def _empty(context: NodeContext, *, migrate: bool, timeout: float) -> int:
 
 
 def _stop(driver: Hypervisor, name: str) -> None:
-    """Ask a guest to end, then end it; what still runs afterwards is told by the caller."""
+    """Ask a guest to end, then end it; the caller reports what still runs afterwards."""
     try:
         end_guest(driver, name)
     except errors.HypervisorError as err:

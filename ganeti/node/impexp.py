@@ -58,7 +58,7 @@ _DIR_MODE = 0o700
 
 
 class _Transfer:
-    """One end of a transfer, its thread, and what a master is told."""
+    """One end of a transfer, its thread, and the state that a master sees."""
 
     def __init__(self, name: str, component: str, context: NodeContext) -> None:
         self.name = name

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Seconds that the other side gets to answer; it is told to connect at the same time.
+#: Seconds to wait for the other side, which is ordered to connect at the same time.
 CONNECT_WAIT = 60
 #: Seconds for which an answer about progress waits for a side that is away.
 PROGRESS_WAIT = 10

@@ -2,7 +2,7 @@
 
 Lines of people in ``authorized_keys`` stay as they are. The master may change these files only
 where root of this node agreed: ``gnt-cluster init`` and ``ganeti-node-setup`` leave a file that
-says so, and only root can make it.
+allows it, and only root can make it.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Context:
     clock: Clock
     paths: Paths
     services: Services
-    #: what the placement model is told of the cluster, and the places chosen a moment ago
+    #: the cluster as the placement model sees it, and the places chosen a moment ago
     boards: Boards = field(default_factory=Boards)
     #: why the user wants it, for the history
     reason: str = ""

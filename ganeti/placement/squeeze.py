@@ -1,6 +1,6 @@
 """Which nodes can be switched off, and which have to come back, so that enough room stays.
 
-A group is looked at by itself: nothing moves between groups. Only nodes with a standby tag are
+Each group is planned by itself: nothing moves between groups. Only nodes with a standby tag are
 switched, and only those without instances whose data is on their own disks.
 """
 

@@ -44,7 +44,7 @@ class Need(Enum):
     EXTSTORAGE = "extstorage"
     #: job files
     JOBS = "jobs"
-    #: archived jobs have to be looked at, too
+    #: archived jobs have to be read, too
     ARCHIVE = "archive"
     LOCKS = "locks"
     #: state of the master daemon that is not in the configuration

@@ -19,7 +19,7 @@ from ganeti.model.marks import Mark
 from ganeti.opcodes.hidden import REDACTED
 
 _NOTHING = (None, "")
-#: Types without parts; looked at first, as most values are of one of them.
+#: Types without parts; checked first, as most values are of one of them.
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 #: Keys of the answer of a query.
 _ANSWER = {"fields", "data"}

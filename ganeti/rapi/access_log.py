@@ -16,7 +16,7 @@ _LOG = logging.getLogger("ganeti.rapi.access")
 #: Where requests find the function that logs them (status, bytes) when they are answered later.
 LATER = "ganeti.log_later"
 App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-#: A ticket opens a console to whoever has it.
+#: A ticket opens a console for anyone who has it.
 _TICKET = re.compile(r"(/2/consoles/+)[^/?]+")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 

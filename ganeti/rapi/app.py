@@ -189,7 +189,7 @@ def _refuse_unusable(what: str, text: str) -> None:
 
 
 def _body(route: Route, req: falcon.Request) -> Any:
-    """The JSON value of the body; None for an empty body, or where none is looked at."""
+    """The JSON value of the body; None for an empty body, or where bodies are ignored."""
     data: bytes = req.env[_BODY]
     if not data.strip() or route.body is None:
         if route.body_required:

@@ -185,7 +185,7 @@ class Authenticator:
             )
 
     def _identify_by_token(self, text: str, address: str) -> Identity:
-        # Nobody guesses a token, and comparing one costs nothing: it is looked at in any case.
+        # Nobody guesses a token, and comparing one costs nothing: it is always checked.
         found = self._tokens.check(text, self._clock.now())
         if found is None:
             self._refuse_early(address)

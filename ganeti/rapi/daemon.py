@@ -229,7 +229,7 @@ def _ask_again(sessions: Sessions, room: WaitingRoom, hub: Consoles) -> None:
 
 
 def _hang_up(room: WaitingRoom, hub: Consoles) -> None:
-    """Sessions have ended: whoever has something open is asked again."""
+    """Sessions have ended: clients with open streams have to authenticate again."""
     room.events.hang_up()
     hub.check()
 

@@ -29,7 +29,7 @@ KEPT_BYTES = 16 * 1024 * 1024
 #: Bytes a reader may be behind.
 BACKLOG = 4 * 1024 * 1024
 HEARTBEAT = 15.0
-#: Seconds after which a reader has to come again and say who it is (a token may be over).
+#: Seconds after which a reader has to connect and authenticate again (a token may have expired).
 LONGEST = 3600.0
 #: Seconds of one LUXI wait, and before the next one when the master is away.
 _WAIT, _PAUSE = 60, 1.0
@@ -55,7 +55,7 @@ class Wish:
     after: str | None = None
     #: whether the reader may still read
     may_stay: Callable[[], bool] = lambda: True
-    #: is told the HTTP status and the bytes sent when the reader is gone
+    #: receives the HTTP status and the bytes sent when the reader is gone
     note: Callable[[int, int], None] = lambda _status, _size: None
 
 
@@ -96,7 +96,7 @@ class EventStream:
         self._loop.call_soon(lambda: self._add(connection, wish))
 
     def hang_up(self) -> None:
-        """Let all readers come again and say who they are; from any thread. They miss nothing."""
+        """Make all readers connect and authenticate again; from any thread. They miss no event."""
         self._loop.call_soon(self._hang_up)
 
     def close(self) -> None:

@@ -65,7 +65,7 @@ def headers_of(err: BaseException, status: int) -> dict[str, str]:
 
 
 def text_of(err: BaseException) -> str:
-    """What the client is told; of a bug only that there is one, the log has the rest."""
+    """The answer to the client. Of a bug it says only that there is one; the log has more."""
     if isinstance(err, errors.GanetiError):
         return errors.text(err)
     _LOG.error("a request failed", exc_info=err)

@@ -17,7 +17,7 @@ from ganeti.rapi.identity import Identity
 from ganeti.rapi.sessions import Session
 
 VARIABLE = re.compile(r"\{(\w+)\}")
-#: Access of a route that asks for no permission: whoever may connect at all.
+#: Access of a route that needs no permission: every user.
 ANYBODY: tuple[str, ...] = ()
 #: Access of a route that only asks who it is, because it is about that one.
 KNOWN: tuple[str, ...] = (_KNOWN,)
@@ -132,7 +132,7 @@ class Route:
 
     ``access`` names permissions of which one is needed (``read``, ``write``), or is ``ANYBODY``;
     it has no default, so that a forgotten one opens nothing. ``answer`` is the JSON schema of a
-    successful answer, ``body`` gives that of the request's body (None: a body is not looked at).
+    successful answer, ``body`` gives that of the request's body (None: a body is ignored).
     The handler gives a value that is written as JSON, or :class:`Ready`.
     """
 

@@ -1,8 +1,8 @@
-"""Slowing down those who guess: after wrong passwords one has to wait, longer each time.
+"""Throttle guesses: after wrong passwords a client has to wait, longer each time.
 
 Wrong passwords count for the user's name and the address together, so that one who guesses does
 not lock out others behind the same address; and, from a higher number on, for the address, so that
-many names do not help. Nobody waits inside: who is too early is told when to come again.
+many names do not help. No thread waits: a client that is too early gets the time to retry.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ganeti.base.clock import SYSTEM, Clock
 
 #: Wrong passwords that cost nothing, of a name and of all names; people mistype.
 FREE, FREE_OF_ADDRESS = 3, 30
-#: Wrong passwords of a name after which one that was right before is not looked at either.
+#: Wrong passwords of a name after which a password proven before is refused, too.
 CHEAP = 100
 #: Seconds to wait after the first one that costs; doubles with each further one up to the longest.
 FIRST, LONGEST = 1.0, 60.0
-#: Seconds without a wrong password after which all are forgotten.
+#: Seconds without a wrong password after which the count starts at zero.
 FORGET = 900.0
 #: Addresses that are remembered; the one not heard of for longest goes first.
 REMEMBERED = 10_000
@@ -53,7 +53,7 @@ class _Count:
 class _Address:
     total: _Count = field(default_factory=_Count)
     names: dict[int, _Count] = field(default_factory=dict)
-    #: held while a slow password is looked at, so that guesses of one address come one by one
+    #: held while a slow password is checked, so that guesses of one address run one by one
     turn: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -70,12 +70,12 @@ class Throttle:
         self._key = os.urandom(16)
 
     def turn(self, address: str) -> threading.Lock:
-        """A lock to hold while a password from this address is looked at."""
+        """A lock to hold while a password from this address is checked."""
         with self._mutex:
             return self._entry(address).turn
 
     def wait(self, address: str, name: str = "") -> float:
-        """Seconds until a password of this name from this address is looked at; 0: at once."""
+        """Seconds until a password of this name from this address is checked; 0: at once."""
         with self._mutex:
             entry = self._seen.get(_network(address))
             if entry is None:
@@ -85,7 +85,7 @@ class Throttle:
             return max(0.0, end - self._clock.monotonic())
 
     def may_prove(self, address: str, name: str) -> bool:
-        """Whether a password that was right before may still be compared while one has to wait."""
+        """Whether a password proven before is still accepted while the client has to wait."""
         with self._mutex:
             entry = self._seen.get(_network(address))
             count = None if entry is None else entry.names.get(self._place(name))
@@ -94,12 +94,12 @@ class Throttle:
             return count.failures < CHEAP
 
     def note_miss(self, address: str, name: str) -> None:
-        """A password came too early and was not one that was right before."""
+        """A password came too early and was not proven before."""
         with self._mutex:
             self._count(self._entry(address), name).note(self._clock.monotonic())
 
     def note_failure(self, address: str, name: str = "") -> int:
-        """A wrong password came; how many of the name that makes."""
+        """Count a wrong password. Returns the number of those with this name."""
         now = self._clock.monotonic()
         with self._mutex:
             entry = self._entry(address)

@@ -1,4 +1,4 @@
-"""Tickets for consoles: for one opening, by whoever has asked for it, within half a minute."""
+"""Tickets for consoles: valid once, for the user who asked, for half a minute."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Question:
     serial: int | None = None
     #: whether sensitive parameters are hidden
     redacted: bool = False
-    #: is told the HTTP status and the bytes of the answer
+    #: receives the HTTP status and the bytes of the answer
     note: Callable[[int, int], None] = lambda _status, _size: None
 
 

@@ -76,7 +76,7 @@ class Ladder:
         self._looked = False
 
     def decide(self, now: float) -> Step:
-        """What to do now; the same again until it is told of a result or time has passed."""
+        """The next action; the same again until a result arrives or time has passed."""
         if self._proof is None and self._left:
             rung = self._left[0]
             if rung in (Rung.LEASE, Rung.PERSON):

@@ -189,7 +189,7 @@ class BlockDevStatus(msgspec.Struct, kw_only=True):
 
 
 class InstanceInfo(msgspec.Struct, kw_only=True):
-    """What a hypervisor tells of one instance: memory in MiB, CPU seconds."""
+    """What a hypervisor reports about one instance: memory in MiB, CPU seconds."""
 
     memory: int
     vcpus: int

@@ -1,4 +1,4 @@
-"""How long node calls may take, and the mark that says so."""
+"""How long node calls may take, and the annotation that declares it."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ _PARENTS = sorted({name.rpartition("/")[0] for name in (*FORBIDDEN_TREES, *FORBI
 
 _HEADER = """\
 # Directories of this node that may hold file disks, one a line. The cluster cannot
-# change this file; whoever administers the node can.
+# change this file; the administrator of the node can.
 """
 
 #: Control characters, and what no file name can be made of.

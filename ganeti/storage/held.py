@@ -1,6 +1,6 @@
 """What forthcoming instances and disks hold of each node. Pure.
 
-No node knows of them, so whoever asks a node what is free takes this off.
+No node knows of them, so callers that ask a node what is free subtract this.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class Device(ABC):
     @property
     @abstractmethod
     def path(self) -> str:
-        """Device or file that holds the bytes; valid when :meth:`attach` says so."""
+        """Device or file that holds the bytes; valid when :meth:`attach` returns it."""
 
     def uri(self) -> str | None:
         """Address for a hypervisor that reaches the data by itself, None when there is none."""

@@ -296,7 +296,7 @@ class Burnin:
                 result.failures.append(f"request {kind.name}: {reply.answer}")
         self._say(_line(result))
 
-    # what is told
+    # reports
 
     def _report(self) -> None:
         self._say("")

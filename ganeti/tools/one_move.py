@@ -84,7 +84,7 @@ class OneMove:
     def _receive(
         self, request: dict[str, Any], trust: Mapping[str, Any]
     ) -> tuple[int, Mapping[str, Any]]:
-        """The job that waits for the disks, and what it tells of the places to send them to."""
+        """The job that waits for the disks, and the destinations that it reports."""
         tries = self._way.tries
         while True:
             job = self._create({**request, "opportunistic_locking": tries > 0}, trust)

@@ -1,8 +1,8 @@
 """Instances whose guests ended a moment ago, and those that can start now, as nodes told.
 
 The node daemon of the master node runs the watcher for them at once. What is done, how often and
-when not, is what :mod:`ganeti.watcher.instances` says for all runs; nothing else is looked at.
-A node that is up now has its whole group looked at, so that instances start in their order.
+when not, is decided by :mod:`ganeti.watcher.instances`, as in each run; nothing else is checked.
+When a node comes up, its whole group is checked, so that instances start in order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Ended:
 
     node: str
     instance: str
-    #: whether it was looked at before
+    #: whether it was checked before
     again: bool = False
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options for what nodes told."""
     for name, text in (
         ("now", "the guest of this instance has ended on this node"),
-        ("again", "the same, looked at before"),
+        ("again", "the same, checked before"),
     ):
         parser.add_argument(
             f"--ended-{name}",
@@ -85,7 +85,7 @@ def read_options(options: argparse.Namespace) -> list[Told]:
 
 
 def run(now: Round, told: Iterable[Told]) -> list[Told]:
-    """Submit jobs for what should run; what is to be looked at again later.
+    """Submit jobs for what should run. Returns what has to be checked again later.
 
     Raises:
         GanetiError: the master does not answer.

@@ -81,7 +81,7 @@ class Memory:
 
 
 def load(path: Path) -> Memory:
-    """The memory of a group; empty when the file is missing. A broken one is told and left out."""
+    """The memory of a group; empty if there is no file. A broken one is reported and ignored."""
     try:
         return _parse(jsonio.loads(path.read_bytes()))
     except FileNotFoundError:

@@ -205,7 +205,7 @@ def _run_once(
     node_tasks: Mapping[str, Callable[[Here], None]],
     tasks: Mapping[str, Callable[[Round], None]],
 ) -> tuple[int, bool]:
-    """Do tasks once; the exit code, and whether all was as it should be when it was looked at."""
+    """Do the tasks once. Returns the exit code, and whether they found everything in order."""
     group = here.options.group
     code = run(here, node_tasks) if group is None else constants.EXIT_SUCCESS
     client = Client()

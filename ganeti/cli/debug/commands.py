@@ -137,7 +137,7 @@ def locks(call: Call) -> int:
         print(flush=True)
         call.clock.sleep(
             max(1, call.opts.interval)
-        )  # what the user asked for; no event tells of locks
+        )  # the interval of the user; there are no events about locks
 
 
 def _hide_free_locks(call: Call, result: QueryResult) -> QueryResult:

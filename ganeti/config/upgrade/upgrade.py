@@ -66,7 +66,7 @@ def upgrade(raw: Any, *, newer: bool = False) -> Upgraded:
 def problems(config: Config) -> list[str]:
     """What is wrong in an upgraded configuration, a sentence each.
 
-    Certificates of master candidates are not looked at: until 2.10 there were none, and nodes get
+    Certificates of master candidates are not checked: until 2.10 there were none, and nodes get
     ours when they are taken into the cluster again.
     """
     cluster = config.cluster

@@ -41,7 +41,7 @@ def check(facts: Software, wish: Wish, stage: Stage) -> Iterator[Finding]:
 
 
 def basics(facts: Software) -> Iterator[Finding]:
-    """What must be right before anything else can be looked at."""
+    """What must be right before anything else can be checked."""
     shown = ".".join(map(str, facts.python))
     if facts.python[:2] < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))

@@ -37,7 +37,7 @@ PROBE_TIMEOUT = 2.0
 _LONGER = 8
 _DEVICE = Path("/dev/kvm")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-#: QEMU says so and then stands still, with the guest stopped.
+#: QEMU reports this error and then hangs, with the guest stopped.
 _STUCK = b"KVM internal error"
 
 

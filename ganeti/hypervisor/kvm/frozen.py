@@ -1,7 +1,7 @@
 """All disks of a running guest as they are at one moment, while the guest goes on.
 
 Before the guest overwrites something, QEMU copies what was there into a temporary qcow2 file on a
-disk of the node (*fleecing*), so whoever reads the moment never slows the guest. When that file
+disk of the node (*fleecing*), so reading the frozen state never slows the guest. When that file
 cannot take it, the moment is broken and cannot be read any more; the guest notices nothing. The
 moment is read by NBD. A bitmap of each disk notes what is written from then on; the copy of an
 older one tells what was written before. In QEMU's documents: docs/interop/bitmaps.rst, and

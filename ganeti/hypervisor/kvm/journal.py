@@ -17,7 +17,7 @@ from ganeti.base import jsonio
 
 Event = dict[str, Any]
 
-#: Bytes at the end that are looked at when the beginning does not matter.
+#: Bytes at the end that are read when the beginning does not matter.
 _TAIL = 65536
 #: A journal that takes more than this is emptied; nothing old is of interest.
 _LIMIT = 1 << 20

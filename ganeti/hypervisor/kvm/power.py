@@ -27,7 +27,7 @@ def press(store: Store, name: str, pid: int, timeout: float) -> None:
     """
     end = Deadline(timeout)
     while True:
-        # However long somebody waits, a QEMU that does not answer is told of soon.
+        # However long the caller waits, a QEMU that does not answer is reported soon.
         limit = min(QMP_TIMEOUT, max(1.0, end.left))
         if not _send(store, name, pid, "system_powerdown", limit):
             return

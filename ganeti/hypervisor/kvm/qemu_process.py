@@ -79,7 +79,7 @@ def send(pid: int, pid_file: Path, number: signal.Signals) -> bool:
     except ProcessLookupError:
         return False
     try:
-        # The descriptor pins the process; looked at after that, it cannot be another one.
+        # The descriptor pins the process; checked after that, it cannot be another one.
         if not is_ours(pid, pid_file):
             return False
         signal.pidfd_send_signal(fd, number)

@@ -4,7 +4,7 @@ What runs is asked of Xen itself, so a restarted node daemon finds everything. T
 each guest is ``/etc/xen/<instance>``; an HVM guest's holds its VNC password.
 
 Domains are preserved when they power off, so that a guest that ended by itself can be told from
-one that never ran; whoever stops or starts the instance next removes the remains.
+one that never ran; the next stop or start of the instance removes the remains.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class XenHypervisor(Hypervisor):
             now = self._find(name)
             return True if now is not None and now.id != before.id else None
 
-        # Xen tells only whoever asked for events before; a new domain has a new number.
+        # Xen notifies only callers that registered before; a new domain has a new number.
         if not retry.retry_until(find_begun, timeout=_REBOOT_WAIT, first=0.2, largest=1.0):
             raise errors.HypervisorError(
                 f"instance {name} did not start again within {_REBOOT_WAIT:.0f} s of its reboot;"

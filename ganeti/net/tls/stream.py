@@ -192,7 +192,7 @@ class TLSSocket:
                 return self._send(piece)
 
     def try_send(self, data: bytes | bytearray) -> int:
-        """Send what goes without waiting; how many bytes. What was not sent must come again."""
+        """Send what can be sent without waiting. Returns the bytes sent; send the rest again."""
         try:
             return self._call(False, self._conn.send, bytes(data[:RECORD])) if data else 0
         except BlockingIOError:

@@ -222,7 +222,7 @@ class _Run:
             self._refuse(found)
 
     def _send(self, record: steps.Record) -> None:
-        """Send the other nodes their kits; what does not arrive is told."""
+        """Send the other nodes their kits; failures are reported."""
         names = work.nodes_to_come(self.where)
         options = [
             f"-oGlobalKnownHostsFile={self.where.data / 'known_hosts'}",

@@ -157,7 +157,7 @@ def takeover(where: Paths, record: Record, say: Callable[[str], None]) -> Iterat
     )
     yield Step("adopt", "guests are adopted", lambda: _adopt(where, record, say))
     yield Step("start", "the daemons of this software start", lambda: _start(where, is_master, say))
-    yield Step("confirm", "guests are looked at", lambda: confirm(where))
+    yield Step("confirm", "guests are checked", lambda: confirm(where))
 
 
 def _make_kits(where: Paths, record: Record) -> None:

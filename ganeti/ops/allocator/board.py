@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # it loads numpy, which the daemon does at first use
 class View:
     """One state of the cluster; nothing in it changes any more."""
 
-    #: the configuration that :attr:`cluster` tells of
+    #: the configuration that :attr:`cluster` describes
     config: Config
     #: nodes, instances, reservations, and places that other jobs were given a moment ago
     cluster: facts.Cluster

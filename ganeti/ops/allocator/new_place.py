@@ -76,7 +76,7 @@ class NewPlace:
 
 
 def describe_instance(ctx: Context, op: OpInstanceCreate, name: str) -> NewInstance:
-    """What an allocator is told of a new instance.
+    """The description of a new instance for an allocator.
 
     Raises:
         OpPrereqError, ParameterError: template or backend parameters that cannot be used.

@@ -28,7 +28,7 @@ class _Plan:
 
 
 class BackupRestore(PlannedInstanceOperation[OpBackupRestore, _Plan, str]):
-    """Returns the id of the backup. A failure leaves the disks half written, and says so."""
+    """Returns the id of the backup. The error of a failure says that the disks are half written."""
 
     cancelable = True
 

@@ -1,7 +1,7 @@
 """Places that were chosen and are not in the configuration yet. Memory only.
 
 From the moment of the decision a chosen place counts for every other request, until the
-configuration tells of it or the operation ends. A place that is handed to a submitted job lasts
+configuration contains it or the operation ends. A place that is handed to a submitted job lasts
 until that job ends. A new master does not know it.
 """
 

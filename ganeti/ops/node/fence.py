@@ -1,7 +1,7 @@
 """Prove that a node is dead, mark it offline, and start its instances elsewhere.
 
 Nothing is started on silence alone: a node that is cut off may still run its guests. Either its
-out-of-band helper switches it off and then says that it is off, or a person says so.
+out-of-band helper switches it off and then says that it is off, or a person confirms it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def lock(ctx: Context, name: str, *, forthcoming: bool = False) -> Finding[Disk]
     """Lock an existing disk (by uuid, name or ``instance/index``); returns it as it is then.
 
     The rule for disks: an attached one is guarded by the lock of its instance, a detached one by
-    its own, and whoever attaches, detaches, removes, grows or renames one by itself holds both.
+    its own, and operations that attach, detach, remove, grow or rename one disk hold both.
     So its instance cannot change while this holds the locks; if it changed while the job waited,
     the locks are asked for again.
 

@@ -1,4 +1,4 @@
-"""Why the kernel module ended a connection: it says so in the kernel's log only."""
+"""Why the kernel module ended a connection: it writes the reason to the kernel's log only."""
 
 from __future__ import annotations
 

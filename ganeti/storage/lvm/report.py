@@ -1,4 +1,4 @@
-"""What LVM tells of its groups and volumes: argument lists and readers of the answers.
+"""Reports of LVM about its groups and volumes: argument lists and readers of the answers.
 
 The tools answer in JSON (LVM 2.02.158 and later), sizes in bytes.
 """

@@ -97,7 +97,7 @@ def _state(
 
 
 def _cloud_init(op: OpInstanceSetParams, instance: Instance, result: Settings) -> None:
-    """What the guest is told at its next start."""
+    """The cloud-init data for the guest's next start."""
     if not op.reseed and not cloud_init_settings.is_asked_for(op):
         return
     if op.reseed and instance.cloud_init is None and not cloud_init_settings.is_asked_for(op):

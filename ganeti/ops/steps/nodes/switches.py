@@ -22,7 +22,7 @@ def find_changed(before: Config, after: Config) -> list[Node]:
 
 
 def configure(ctx: Context, nodes: Iterable[Node]) -> None:
-    """Make the switches; what fails is told, as the nodes work on without them."""
+    """Make the switches; failures are only reported, as the nodes work without them."""
     for node in nodes:
         wanted = _find_switch(ctx.config, node)
         if not wanted or node.offline:

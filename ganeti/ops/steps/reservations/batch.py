@@ -185,6 +185,6 @@ def _find_named_nodes(ctx: Context, op: OpInstanceCreate) -> list[Node]:
 
 
 def _reasons(missing: dict[str, Refused]) -> str:
-    """Why there is no place; the same reason is told once."""
+    """Why there is no place; each reason is reported once."""
     reasons = list(dict.fromkeys(why.text for why in missing.values() if why.text))
     return " | ".join(reasons[:_SHOWN]) or "the allocator gives no reason"
