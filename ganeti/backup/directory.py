@@ -222,7 +222,7 @@ class Directory:
     def remove(self, backup: str) -> None:
         """Remove a backup under the lock; what later ones are built on stays.
 
-        It goes on where an interruption left it.
+        It continues where an interruption left it.
         """
         try:
             os.rename(self._manifest(backup), self.path / f"{backup}{_GOING}")

@@ -96,7 +96,7 @@ class StopSignal:
     """
 
     def __init__(self, on_hup: Callable[[], None] | None = None) -> None:
-        #: set once a stop was asked for (after a signal by the thread in :meth:`wait`)
+        #: set once a stop was requested (after a signal by the thread in :meth:`wait`)
         self.event = threading.Event()
         self._asked = False
         self._on_hup = on_hup

@@ -197,7 +197,7 @@ def _replace(path: Path, raw: bytes, mode: int, fsync: bool, owner: tuple[int, i
         finally:
             os.close(fd)
         os.rename(tmp, path)
-    except BaseException:  # an interrupt too: the rest is removed, then it goes on
+    except BaseException:  # an interrupt too: remove the rest and raise it
         with contextlib.suppress(FileNotFoundError):
             os.unlink(tmp)
         raise

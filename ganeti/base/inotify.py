@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 class DirectoryWatcher:
     """Calls ``on_change(name)`` for each file written, replaced or removed in a directory.
 
-    The call comes from a thread of its own; errors it raises are logged, the watch goes on.
+    The call comes from a thread of its own; errors it raises are logged, the watch continues.
     Files replaced by rename (the only way we write) are seen, as the directory is watched.
     The name is :data:`ANY_NAME` when the kernel had to drop events, a name is not UTF-8, or the
     directory itself was removed (then nothing more is seen).

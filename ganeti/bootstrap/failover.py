@@ -128,7 +128,7 @@ class Failover:
         """Whether configuration and nodes say so already; else who has to be stopped is known.
 
         That is the node that most nodes follow. It differs from that of the configuration when a
-        failover did not get to its end; then it goes on here.
+        failover did not get to its end; it continues here.
         """
         views = [answer.value.master for answer in answers.values() if answer.value is not None]
         followed = Counter(views).most_common(1)

@@ -30,7 +30,7 @@ _ESCAPES = r"\\\\|\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})"
 
 
 def choose(call: Call) -> str | None:
-    """The form that was asked for, None for the usual table.
+    """The form that was requested, None for the usual table.
 
     Raises:
         OpPrereqError: options that make sense for tables only.

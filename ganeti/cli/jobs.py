@@ -138,13 +138,13 @@ def wait(
         GanetiError: the error of the opcode that failed.
         JobCanceled: the job was canceled.
         JobLost: there is no such job.
-        Exit: Ctrl-C was pressed; the job goes on.
+        Exit: Ctrl-C was pressed; the job continues.
     """
     try:
         _follow(client, job_id, _ignore if quiet else feedback or show_entry)
     except KeyboardInterrupt:
         notices.StatusLine.clear_current()
-        notices.say(f"Detached; job {job_id} goes on. Watch it with: gnt-job watch {job_id}")
+        notices.say(f"Detached; job {job_id} continues. Watch it with: gnt-job watch {job_id}")
         raise Exit(EXIT_DETACHED) from None
     except errors.LuxiError:
         notices.say(

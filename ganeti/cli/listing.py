@@ -125,7 +125,7 @@ def _limit_rows(call: Call, kind: str, fields: list[str], qfilter: object, limit
 
 
 def show_fields(call: Call, kind: str) -> int:
-    """Print which fields can be asked for."""
+    """Print which fields can be requested."""
     form, headers = formats.choose(call), not call.opts.no_headers
     fields = call.client.query_fields(kind, call.args or None)
     if form is None:

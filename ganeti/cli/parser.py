@@ -42,7 +42,7 @@ def parse(
     Raises:
         UsageError: unknown or ambiguous option, missing or unusable value.
         ParameterError: a key-value option that is wrong in itself.
-        HelpWanted: help was asked for.
+        HelpWanted: help was requested.
     """
     flags = {flag: option for option in (*options, HELP) for flag in option.flags}
     result = SimpleNamespace(

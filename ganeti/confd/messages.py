@@ -33,7 +33,7 @@ _TIME = re.compile(r"[0-9]{1,12}")
 
 
 class Kind(IntEnum):
-    """What is asked for."""
+    """What is requested."""
 
     PING = 0
     NODE_ROLE = 1

@@ -24,7 +24,7 @@ from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc
 from ganeti.rpc.objects import MasterView, ReplicaUpdate
 
-#: What the term of a master that goes on without a majority is ahead of the usual next one: those
+#: What the term of a master that continues without a majority is ahead of the usual next one: those
 #: who were given up may have elected a rival meanwhile, whose calls are refused then.
 LEAD = 1000
 #: Seconds between two rounds while too few nodes answer.

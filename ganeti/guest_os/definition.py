@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class OsDefinition:
-    """A usable OS definition, with the variant that was asked for.
+    """A usable OS definition, with the variant that was requested.
 
     ``api_versions`` is what the definition says; ``api_version`` the highest one both sides know.
     ``variant`` is empty for a definition without variants.

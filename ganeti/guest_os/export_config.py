@@ -144,7 +144,7 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 def _text(name: str, value: object) -> str:
     text = str(value)
     if "\n" in text or "\r" in text:
-        # a line that begins with a blank goes on in this form, so readers give the text back
+        # a line that begins with a blank continues in this form, so readers give the text back
         text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\n\t")
     return text
 

@@ -171,7 +171,7 @@ def run(values: Values) -> int:
 
 
 def _show(title: str, cluster: Cluster, suffix: str, when: str, values: Values) -> None:
-    """The nodes on standard error, and the text file of a state, when they are asked for."""
+    """The nodes on standard error, and the text file of a state, when they are requested."""
     if "print_nodes" in values:
         shown = tables.nodes(Layout.from_board(Board(cluster)), values.get("print_nodes"))
         warn(f"\n{title} cluster status:\n{shown}\n")

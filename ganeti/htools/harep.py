@@ -144,7 +144,7 @@ def _finish(state: State, item: Instance, one: Repair) -> None:
     ends = [status.get(job, "gone") for job in one.jobs]
     jobs = ", ".join(map(str, one.jobs))
     if any(word and word not in JOBS_FINALIZED for word in status.values()):
-        _say(item, f"{one.kind.word} goes on (job {jobs})")
+        _say(item, f"{one.kind.word} continues (job {jobs})")
         state.count["being repaired"] += 1
         return
     good = all(word == "success" for word in ends)

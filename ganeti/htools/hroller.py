@@ -52,7 +52,7 @@ def run(values: Values) -> int:
         for node in nodes:
             if not fits_elsewhere(layout, [node], rolling):
                 name = board.nodes[node].name
-                raise UsageError(f"the instances of {name} fit nowhere else; --force goes on")
+                raise UsageError(f"the instances of {name} fit nowhere else; --force continues")
     found = _master_last(layout, groups(layout, nodes, rolling))
     if "one_step_only" in values:
         found = found[:1]

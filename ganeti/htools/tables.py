@@ -93,7 +93,7 @@ NODE_FIELDS: dict[str, tuple[str, bool, Callable[[_NodeRow], str]]] = {
     "spindle_count": ("NodeSpindles", True, lambda r: str(r.node.spindles)),
     "group.uuid": ("group.uuid", False, lambda r: r.node.group),
 }
-#: Those that are printed when nothing else is asked for.
+#: Those that are printed when nothing else is requested.
 USUAL_NODE_FIELDS = tuple(list(NODE_FIELDS)[:-3])
 
 

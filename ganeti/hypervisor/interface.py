@@ -325,7 +325,7 @@ class Migratable(Protocol):
 
 @runtime_checkable
 class Freezing(Protocol):
-    """Shows the disks of a running guest as they are at one moment, while it goes on.
+    """Shows the disks of a running guest as they are at one moment, while it continues.
 
     Moments have names. Between two of them it is known what the guest has written, as long as
     nothing ends it, and it is asked in this order.
@@ -336,7 +336,7 @@ class Freezing(Protocol):
 
         ``since`` is an earlier moment, or None. ``work`` is an empty directory that takes what the
         guest overwrites meanwhile, and nobody else's files. When it cannot, the disks of the moment
-        cannot be read any more, and the guest goes on. One moment at a time.
+        cannot be read any more, and the guest continues. One moment at a time.
         """
 
     def thaw_disks(self, name: str, work: Path, until: str | None, *, keep: bool) -> None:

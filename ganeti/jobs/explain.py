@@ -1,7 +1,7 @@
 """Explains why a job waits: what for, which jobs hold it, what would release it.
 
 The explanation comes from the data that the scheduler decides with. So when the named jobs end,
-the job goes on. It is an object::
+the job continues. It is an object::
 
     {"id": 12, "status": "waiting", "summary": "...", "age": 41.2, "text": "one sentence",
      "waits_for": null or {

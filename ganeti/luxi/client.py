@@ -37,7 +37,7 @@ class QueryResult(Record):
 
 
 class JobChange(Record):
-    """Current values of the fields that were asked for, and the new log entries."""
+    """Current values of the fields that were requested, and the new log entries."""
 
     values: Row
     log: list[LogEntry]

@@ -110,7 +110,7 @@ class LuxiServer:
         """Listen and serve; LuxiError when the socket is taken or cannot be made."""
         try:
             self._listener = unix_socket.listen(self._path, self._mode, self._gid, backlog=1024)
-        except BaseException:  # an interrupt too: what was opened is closed, then it goes on
+        except BaseException:  # an interrupt too: close what was opened and raise it
             self._release()
             raise
         self._listener.setblocking(False)

@@ -48,7 +48,7 @@ class Snapshot:
     serial: int
     #: text of ``config.data``
     config: str
-    #: queue file -> content; empty when only the configuration was asked for
+    #: queue file -> content; empty when only the configuration was requested
     files: dict[str, bytes]
     drained: bool
 

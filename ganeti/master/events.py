@@ -1,6 +1,6 @@
 """What happens in the cluster, as a row of numbered events that clients can follow.
 
-The job queue and the configuration tell what has changed; nothing is asked for again and again.
+The job queue and the configuration report their changes; nothing is polled.
 Only the latest events are kept, in memory: who was away for too long, or finds another run of the
 master, is told that events are missing and has to read the current state once.
 """
@@ -116,7 +116,7 @@ class Events:
         self._ring: Ring[Event] = Ring(kept, KEPT_BYTES)
         self._last = 0
         self._jobs: dict[int, _Seen] = {}
-        # Innermost of all locks: nothing else is asked for while it is held.
+        # Innermost of all locks: nothing else is requested while it is held.
         self._mutex = threading.Lock()
 
     # being told

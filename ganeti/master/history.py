@@ -208,7 +208,7 @@ class _Query:
         }
 
     def _matching(self) -> Iterator[dict[str, Any]]:
-        """Changes that were asked for, newest first."""
+        """Changes that were requested, newest first."""
         until, job = self._filter.get("until"), self._filter.get("job")
         for line in self._lines():
             record = line.record()
@@ -230,7 +230,7 @@ class _Query:
     def _lines(self) -> Iterator[Line]:
         """Lines that may match.
 
-        For one object these include newer ones than asked for: only they have its name if it was
+        For one object these include newer ones than requested: only they have its name if it was
         removed or renamed since.
         """
         since, until = self._filter.get("since"), self._filter.get("until")

@@ -1,4 +1,4 @@
-"""Filters of the history: what may be asked for, and which changes are of one object."""
+"""Filters of the history: what may be requested, and which changes are of one object."""
 
 from __future__ import annotations
 

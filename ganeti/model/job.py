@@ -27,7 +27,7 @@ class OpRecord(msgspec.Struct, kw_only=True, gc=False, frozen=True):
     #: ``[serial, [s, us], type, message]``; serials count over the whole job
     log: list[list[Any]] = []
     priority: int = 0
-    #: before its locks were asked for, after they were held, when it ended
+    #: before its locks were requested, after they were held, when it ended
     start_timestamp: Stamp | None = None
     exec_timestamp: Stamp | None = None
     end_timestamp: Stamp | None = None

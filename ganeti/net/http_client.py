@@ -170,7 +170,7 @@ class Client:
             if not isinstance(link.sock, TLSSocket):
                 raise errors.ProgrammerError("only connections with TLS can be detached")
             link.sock.deadline = None
-        except BaseException as err:  # an interrupt too: the connection is closed, then it goes on
+        except BaseException as err:  # an interrupt too: close the connection and raise it
             self._drop(link)
             if isinstance(err, OSError | http.client.HTTPException):
                 raise self._call_error(call, err) from err
@@ -223,7 +223,7 @@ class Client:
     def renew(self) -> None:
         """Read the certificate files again; later calls use the new certificates.
 
-        A running call goes on over its connection, which is then closed.
+        A running call continues over its connection, which is then closed.
 
         Raises:
             X509CertError: a file cannot be used; the old certificate stays in use.
@@ -304,7 +304,7 @@ class Client:
         link.generation = generation
         try:
             self._register(call, link)
-        except BaseException:  # an interrupt too: the connection is closed, then it goes on
+        except BaseException:  # an interrupt too: close the connection and raise it
             link.sock.close()
             raise
         return link
@@ -324,7 +324,7 @@ class Client:
         try:
             complete = http_link.send(link, head, call.body)
             response, reusable = link.receive(self._max_response)
-        except BaseException as err:  # an interrupt too: the connection is closed, then it goes on
+        except BaseException as err:  # an interrupt too: close the connection and raise it
             self._drop(link)
             if isinstance(err, OSError | http.client.HTTPException):
                 raise self._call_error(call, err) from err

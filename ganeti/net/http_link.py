@@ -176,7 +176,7 @@ def connect(call: Call, context: ReloadableContext | None, source: tuple[str, in
     except OSError as err:
         link.sock.close()
         raise _connect_error(call, err) from err
-    except BaseException:  # an interrupt too: the connection is closed, then it goes on
+    except BaseException:  # an interrupt too: close the connection and raise it
         link.sock.close()
         raise
     return link

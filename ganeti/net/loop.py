@@ -51,7 +51,7 @@ class Loop:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after what was asked for before."""
+        """End the thread after what was requested before."""
         self.call_soon(self._stop)
         self._thread.join()
         self._selector.close()

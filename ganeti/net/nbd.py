@@ -74,7 +74,7 @@ class Nbd:
         try:
             #: Bytes of the export.
             self.size = self._negotiate(contexts)
-        except BaseException:  # an interrupt too: the connection is closed, then it goes on
+        except BaseException:  # an interrupt too: close the connection and raise it
             sock.close()
             raise
 
@@ -89,7 +89,7 @@ class Nbd:
                 at = int(struct.unpack_from(">Q", part.body)[0]) - offset
                 data = memoryview(part.body)[8:]
                 if at < 0 or at + len(data) > length:
-                    raise self._error("it sent data that nobody asked for")
+                    raise self._error("it sent data that nobody requested")
                 found[at : at + len(data)] = data
             elif part.kind == _PART_HOLE:
                 continue

@@ -78,7 +78,7 @@ def _begin(target: Target) -> socket.socket:
         code = sock.connect_ex((target.host, target.port))
         if code not in (0, errno.EINPROGRESS):
             raise OSError(code, os.strerror(code))
-    except BaseException:  # an interrupt too: the socket is closed, then it goes on
+    except BaseException:  # an interrupt too: close the socket and raise it
         sock.close()
         raise
     return sock

@@ -210,7 +210,7 @@ class FramedClient:
             raise errors.ConnectionClosedError(
                 f"Error while {doing} the daemon behind {self._path}: {err.strerror}"
             ) from err
-        except BaseException:  # an interrupt too: the socket is closed, then it goes on
+        except BaseException:  # an interrupt too: close the socket and raise it
             self.close()
             raise
 
@@ -283,7 +283,7 @@ def _connect_once(path: Path, timeout: float) -> socket.socket:
         with shorten_name(path) as name:
             sock.connect(name)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 0))
-    except BaseException:  # an interrupt too: the socket is closed, then it goes on
+    except BaseException:  # an interrupt too: close the socket and raise it
         sock.close()
         raise
     return sock
@@ -346,13 +346,13 @@ def listen(path: Path, mode: int, gid: int | None = None, backlog: int = 128) ->
                 os.chown(new, -1, gid)
             sock.listen(backlog)
             os.rename(new, path)
-        except BaseException:  # an interrupt too: the new name is removed, then it goes on
+        except BaseException:  # an interrupt too: remove the new name and raise it
             new.unlink()
             raise
     except OSError as err:
         sock.close()
         raise errors.LuxiError(f"Cannot listen on {path}: {err.strerror or err}") from err
-    except BaseException:  # an interrupt too: the socket is closed, then it goes on
+    except BaseException:  # an interrupt too: close the socket and raise it
         sock.close()
         raise
     return sock

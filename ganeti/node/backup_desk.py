@@ -119,7 +119,7 @@ class Desk:
 
     def _check(self, name: str, progress: Progress) -> None:
         if name in self._ending:
-            raise errors.GenericError(f"the backup of {name} was ended as the user asked for")
+            raise errors.GenericError(f"the backup of {name} was ended as the user requested")
         progress.add(0)
 
 

@@ -59,7 +59,7 @@ class Errands(Generic[T]):
     def add(self, items: Iterable[T]) -> None:
         """Deliver items; returns at once.
 
-        One that waits already goes on waiting. One that is being delivered is delivered again.
+        One that waits already continues waiting. One that is being delivered is delivered again.
         """
         with self._changed:
             for item in items:

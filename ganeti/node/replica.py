@@ -200,7 +200,7 @@ class Replica(ReplicaCalls):
         """Keep master daemons of this node away from the files while they are written.
 
         One that was replaced without learning of it (it was frozen, or cut off) would write its old
-        state over the copy when it goes on or ends; one that just starts cuts the journal.
+        state over the copy when it continues or ends; one that just starts cuts the journal.
 
         Raises:
             GenericError: it cannot be ended.

@@ -53,7 +53,7 @@ class Standby:
         self._thread.start()
 
     def stop(self) -> None:
-        """Try nothing any more; an attempt in progress goes on by itself. Idempotent."""
+        """Try nothing any more; an attempt in progress continues by itself. Idempotent."""
         with self._changed:
             self._stopped = True
             self._changed.notify()

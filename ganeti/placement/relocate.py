@@ -1,7 +1,7 @@
 """Move instances off nodes, or to other groups.
 
 All instances of a request are one decision: the largest go first, and each move counts for the
-next. Whoever leaves stays within its group; a group changes only when that is asked for.
+next. Whoever leaves stays within its group; a group changes only when that is requested.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fields and kinds: what can be asked for, as data.
+"""Fields and kinds: what can be requested, as data.
 
 A kind of thing (nodes, instances, ...) is a :class:`Kind` with a table of fields. A field has a
 name, a title, the kind of its values, a sentence, what it needs besides the configuration, and a
@@ -70,7 +70,7 @@ def make_failed_cell(answer: NodeAnswer[Any]) -> Cell:
 
 @dataclass(frozen=True)
 class Field(Generic[R]):
-    """One column that can be asked for."""
+    """One column that can be requested."""
 
     name: str
     title: str
@@ -257,7 +257,7 @@ class Kind(ABC, Generic[R]):
         return {}
 
     def settle(self, ctx: Context, rows: Sequence[R], named: bool) -> Sequence[R]:
-        """The rows once the live data is there; ``named`` when they were asked for by name."""
+        """The rows once the live data is there; ``named`` when they were requested by name."""
         return rows
 
 

@@ -21,7 +21,7 @@ LUXI_KINDS: Final = (
     "network",
     "node",
 )
-#: Kinds that are asked for with the opcodes OP_QUERY and OP_QUERY_FIELDS only.
+#: Kinds that are requested with the opcodes OP_QUERY and OP_QUERY_FIELDS only.
 OPCODE_KINDS: Final = ("cluster", "extstorage", "os")
 
 KINDS: Registry[Kind[Any]] = Registry(

@@ -7,7 +7,7 @@ from typing import Any
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.route import ANYBODY, Arg, ArgKind, Call, Ready, Route
 
-#: What can be asked for; cluster, os, extstorage and image go beyond the interface.
+#: What can be requested; cluster, os, extstorage and image go beyond the interface.
 RESOURCES = (
     "cluster", "disk", "export", "extstorage", "filter", "group", "image", "instance", "job",
     "lock", "network", "node", "os",

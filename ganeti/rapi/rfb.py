@@ -60,7 +60,7 @@ class ClientFilter:
             self._rest.clear()
         return bytes(passed)
 
-    # Each returns the size of what comes next (0: not known yet), and whether it goes on.
+    # Each returns the size of what comes next (0: not known yet), and whether it continues.
 
     def _read_version(self) -> tuple[int, bool]:
         if len(self._rest) >= _VERSION:

@@ -318,7 +318,7 @@ class ImportExportStatus(msgspec.Struct, kw_only=True):
     #: seconds left
     progress_eta: float | None = None
     progress_percent: float | None = None
-    #: None while it goes on, 0 when all has arrived
+    #: None while it continues, 0 when all has arrived
     exit_status: int | None = None
     error_message: str | None = None
     ctime: float = 0.0

@@ -112,7 +112,7 @@ class RpcApp:
         return _answer(start_response, 200, envelope, "application/json")
 
     def _admit(self, environ: Environ) -> CallSpec:
-        """The procedure that is asked for, when the caller may call it."""
+        """The procedure that is requested, when the caller may call it."""
         name = str(environ.get("PATH_INFO", "")).removeprefix("/")
         spec = self._specs.get(name)
         may_any = spec is not None and spec.by_any_node

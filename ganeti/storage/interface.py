@@ -96,7 +96,7 @@ class ChildPlan:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What is asked for when a disk is planned: everything a name may be made of."""
+    """What is requested when a disk is planned: everything a name may be made of."""
 
     instance_name: str
     disk_uuid: str

@@ -1,4 +1,4 @@
-"""kvm-console-wrapper: a terminal on the console of a guest of kvm; a paused guest goes on."""
+"""kvm-console-wrapper: a terminal on the console of a guest of kvm; a paused guest continues."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
         prog=PROGRAM,
         usage="%(prog)s INSTANCE | %(prog)s SOCAT INSTANCE MONITOR ADDRESS ADDRESS",
         description="Connect the terminal to the serial console of a guest of kvm on this node. A"
-        " guest that is paused goes on first. Ctrl-] ends the connection. Of five arguments, as"
+        " guest that is paused continues first. Ctrl-] ends the connection. Of five arguments, as"
         " Ganeti gives them, only the name of the instance counts.",
         epilog="Exit codes: 0 the connection ended; 1 the guest does not run here; 2 wrong call.",
     )
@@ -50,7 +50,7 @@ def _connect(name: str) -> int:
             f"instance {name} does not run on this node, or has no serial console"
         )
     if _resume(store, name):
-        print(f"Instance {name} is paused; it goes on now", file=sys.stderr)
+        print(f"Instance {name} is paused; it continues now", file=sys.stderr)
     return console.main([str(serial)])
 
 

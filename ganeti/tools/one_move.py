@@ -160,7 +160,7 @@ class OneMove:
     # failures
 
     def _give_up(self, job: int, why: Exception) -> None:
-        """End the import; the guest goes on in the source cluster if it cannot run elsewhere."""
+        """End the import; the guest continues in the source cluster if it cannot run elsewhere."""
         text = errors.text(why)
         try:
             status = self._end_import(job)

@@ -11,7 +11,7 @@ from ganeti.watcher.round import Round
 from ganeti.watcher.view import Group
 
 _LOG = logging.getLogger(__name__)
-#: Seconds that all verifications may take together; the next run goes on with the rest.
+#: Seconds that all verifications may take together; the next run continues with the rest.
 _PATIENCE = 120
 _ENDED = ("success", "error", "canceled")
 

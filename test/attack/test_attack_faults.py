@@ -90,7 +90,7 @@ def test_kill_9_of_a_node_daemon_under_load(arena: Arena) -> None:
 
 
 def test_node_daemon_that_is_stopped(arena: Arena) -> None:
-    """What does not concern the node goes on as ever."""
+    """What does not concern the node continues as ever."""
     number = arena.cluster.ok("debug delay --submit", "0.001").err.split()[-1]
     copy = arena.cluster.paths("node2").queue / f"job-{number}"
     wait_for(copy.exists, "node2 to have replicas again")  # it was killed before
@@ -113,7 +113,7 @@ def test_node_daemon_that_is_stopped(arena: Arena) -> None:
 
 
 def test_command_that_is_killed(arena: Arena) -> None:
-    """Its job goes on; nothing is left of the client."""
+    """Its job continues; nothing is left of the client."""
     with arena.held():
         for _ in range(3):
             command = subprocess.Popen(

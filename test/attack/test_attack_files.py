@@ -1,7 +1,7 @@
 """Files of the master as a broken disk, an old backup or a clumsy hand leaves them.
 
 What cannot be right is refused at the start, by its place; nothing is guessed and nothing is
-overwritten. With the good file everything goes on.
+overwritten. With the good file everything continues.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ JOBS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("kind", JOBS)
 def test_job_file(arena: Arena, kind: str) -> None:
-    """Moved aside and told; everything else goes on, and no id is given twice."""
+    """Moved aside and told; everything else continues, and no id is given twice."""
     cluster = arena.cluster
     number = cluster.ok("debug delay --submit", "0.001").err.split()[-1]
     cluster.ok("job wait", number)

@@ -162,7 +162,7 @@ BAD = {
     ),
     "short": (
         "print(json.dumps({'success': True, 'info': '', 'result': []}))",
-        "1 different node(s) were asked for",
+        "1 different node(s) were requested",
     ),
     "broken": ("sys.exit('no licence')", "no licence"),
 }

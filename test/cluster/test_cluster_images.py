@@ -301,7 +301,7 @@ def test_job_that_makes_an_image_is_canceled_before_removal(
 def test_killed_master_leaves_a_name_that_is_removed_at_once(
     kvm: Cluster, adding: subprocess.Popen[str]
 ) -> None:
-    """The node daemon goes on with the download; the removal ends it."""
+    """The node daemon continues with the download; the removal ends it."""
     kvm.kill_master()
     assert kvm.start_master().code == 0
     assert adding.wait(30) != 0

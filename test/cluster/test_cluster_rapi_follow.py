@@ -399,7 +399,7 @@ def test_another_certificate_is_used_without_a_restart(rapi: RapiDaemon) -> None
             pytest.raises(ssl.SSLCertVerificationError, match="expired"),
         ):
             new.wrap_socket(raw, server_hostname=rapi.host)
-        # What is connected goes on.
+        # What is connected continues.
         assert kept.GetVersion() == 2
     path.unlink()
     path.write_bytes(old)

@@ -81,7 +81,7 @@ def concrete(path: str) -> str:
 
 @pytest.mark.parametrize("who", MAY)
 def test_every_route_lets_in_whom_it_should(rapi: RapiDaemon, who: str) -> None:
-    """What is allowed goes on to arguments, of which one is wrong, so that nothing happens."""
+    """What is allowed continues to arguments, of which one is wrong, so that nothing happens."""
     credentials = None if who == "anonymous" else (who, "pw")
     wrong = []
     for route in ROUTES:

@@ -68,7 +68,7 @@ def test_while_a_disk_grows_and_while_it_is_removed(
         assert cluster.cells("instance list -o status,disk.sizes", WEB) == [["running", "64"]]
         cluster.ok("cluster repair-disk-sizes", WEB)
         assert cluster.cells("instance list -o status,disk.sizes", WEB) == [["running", "96"]]
-        case.outcome = "the job fails, the instance goes on; the volume has grown, the record not"
+        case.outcome = "the job fails, the instance continues; the volume has grown, the record not"
         case.recovery = "daemon started again, cluster repair-disk-sizes"
     with book.case("gnt-instance remove (plain)", FAULT) as case:
         ran = crash(cluster, node, "lvremove", "instance remove -f", WEB)

@@ -206,7 +206,7 @@ def test_what_is_in_use_is_left_alone(pair: Pair, book: Book) -> None:
         assert "is in use by resource0" in text
         pair.do(0, "shutdown", {"prefix": "other-", "secret": "f" * 40})
         assert pair.state(0) == "Connected Primary/Secondary UpToDate/UpToDate"
-        case.outcome = "refused, the other disk goes on"
+        case.outcome = "refused, the other disk continues"
 
 
 def test_split_brain_is_named_and_both_sides_keep_their_data(pair: Pair) -> None:

@@ -142,7 +142,7 @@ def test_the_link_is_cut_during_a_migration(cluster: Cluster, vm: str, book: Boo
         assert runs_on(source)
         assert not runs_on(target)
         mirror.until(source, **mirror.WHOLE)
-        case.outcome = "given up after a minute of silence; the instance goes on where it was"
+        case.outcome = "given up after a minute of silence; the instance continues where it was"
         case.recovery = "network back, instance migrate --cleanup"
 
 

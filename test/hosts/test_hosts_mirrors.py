@@ -164,7 +164,7 @@ def test_the_secondary_loses_its_power(pair: Pair, book: Book) -> None:
         mirror.until(kept, cs="WFConnection")
         mirror.write(kept, "still-writes", offset=128)
         assert pair.running()[2] == "running"
-        case.outcome = "goes on; the mirror is degraded"
+        case.outcome = "continues; the mirror is degraded"
         case.recovery = "power on, instance activate-disks: what changed is synced"
     pair.bring_back(lost)
     assert mirror.read(kept, 12, offset=128) == "still-writes"
@@ -179,7 +179,7 @@ def test_the_link_is_cut(pair: Pair, book: Book) -> None:
         away.machine.link(up=True)
         pair.whole()
         assert mirror.read(kept, 6, offset=192) == "unseen"
-        case.outcome = "goes on; the mirror is degraded"
+        case.outcome = "continues; the mirror is degraded"
         case.recovery = "by itself when the network is back"
 
 
@@ -195,8 +195,8 @@ def test_a_sync_is_interrupted_by_a_power_cut(pair: Pair, book: Book) -> None:
         away.power_cut()
         mirror.until(kept, cs="WFConnection")
         assert mirror.state(kept)["ds"].startswith("UpToDate/")
-        case.outcome = "the source goes on; the target stays inconsistent and is not promoted"
-        case.recovery = "power on, instance activate-disks: the sync goes on"
+        case.outcome = "the source continues; the target stays inconsistent and is not promoted"
+        case.recovery = "power on, instance activate-disks: the sync continues"
     pair.bring_back(away)
 
 
@@ -213,7 +213,7 @@ def test_the_disk_under_the_primary_fails(pair: Pair, book: Book) -> None:
         pair.whole()
         assert pair.running()[2] == "running"
         assert mirror.read(broken, 13, offset=256) == "on-other-disk"
-        case.outcome = "goes on over the network from the other disk; verify reports it"
+        case.outcome = "continues over the network from the other disk; verify reports it"
         case.recovery = "instance replace-disks -p, while it runs"
 
 
@@ -236,7 +236,7 @@ def test_the_node_daemon_dies_while_volumes_are_replaced(pair: Pair, book: Book)
         cluster.ok("instance replace-disks -p", WEB)
         pair.whole()
         assert mirror.read(node, 7) == "payload"
-        case.outcome = "the job fails, the instance goes on over the network; verify tells of it"
+        case.outcome = "the job fails, the instance continues over the network; verify tells of it"
         case.recovery = (
             "daemon started again, lvremove of the volumes that verify names, replace-disks -p"
         )

@@ -31,7 +31,7 @@ BOOT_LIMIT = 120.0
 
 def count(node: Node, name: str) -> int:
     """The last number that a guest counted on its console; -1: none."""
-    # A guest that came from elsewhere goes on in the log of its arrival until it boots anew.
+    # A guest that came from elsewhere continues in the log of its arrival until it boots anew.
     logs = f"/var/log/xen/guest-{name}.log /var/log/xen/guest-{name}--incoming.log"
     log = node.sh(f"cat $(ls -tr {logs} 2>/dev/null) </dev/null || :")
     said = re.findall(r"BEAT (\d+)\r?\n", log)
@@ -66,7 +66,7 @@ def xen(holder: Holder) -> Iterator[Cluster]:
 
 @pytest.fixture
 def guest(xen: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A counting guest of the kind that is asked for, on the second node, mirrored on the third."""
+    """A counting guest of the kind that is requested, on the second node, mirrored on the third."""
     name: str = request.param
     second, third = xen.nodes[1:3]
     xen.ok(

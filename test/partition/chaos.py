@@ -162,7 +162,7 @@ class Schedule:
     def _thaw(self) -> None:
         for node, name in self._frozen:
             if node.signal(name, signal.SIGCONT):
-                self.note(f"{name} of {node.short} goes on")
+                self.note(f"{name} of {node.short} continues")
         self._frozen.clear()
 
     def _failover(self) -> None:

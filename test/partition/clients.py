@@ -29,7 +29,7 @@ class Ack:
     #: term of that master
     term: int
     job: int
-    #: monotonic times: before it was asked for, after it was reported
+    #: monotonic times: before it was requested, after it was reported
     asked: float
     told: float
 
@@ -55,7 +55,7 @@ class Book:
             self.acks.append(ack)
 
     def two_masters(self) -> list[str]:
-        """Changes of a master that were asked for after a later master had reported one."""
+        """Changes of a master that were requested after a later master had reported one."""
         found = []
         newest: Ack | None = None
         told = sorted(self.acks, key=lambda ack: ack.told)

@@ -78,7 +78,7 @@ def wait_for_another(cluster: NetCluster, old: NetNode) -> NetNode:
 def wait_for_end(node: NetNode, seconds: float = 2.0 * LIMIT) -> None:
     """Wait until the master daemon of a node has ended."""
     wait_for(
-        lambda: node.pid(constants.MASTERD) is None, f"{node.short} goes on as master", seconds
+        lambda: node.pid(constants.MASTERD) is None, f"{node.short} continues as master", seconds
     )
 
 

@@ -3,7 +3,7 @@
 
 The daemons are real ones of a local cluster with synthetic instances (see ``bench_query``);
 requests come over TLS with a password. ``kept`` is one connection for all requests, ``fresh`` a new
-one for each, with a full handshake; ``resumed`` is a new one that goes on with its TLS session.
+one for each, with a full handshake; ``resumed`` is a new one that continues with its TLS session.
 """
 
 from __future__ import annotations

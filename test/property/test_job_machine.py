@@ -214,7 +214,7 @@ def test_a_failure_reaches_the_following_opcodes_only():
     ],
 )
 def test_a_restart_is_honest(events, status):
-    """What may have been half done is an error, what had not begun goes on."""
+    """What may have been half done is an error, what had not begun continues."""
     job = new_job(2)
     machine = Machine(job)
     for name in ["Submitted", *events]:

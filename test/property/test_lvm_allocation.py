@@ -1,4 +1,4 @@
-"""Where logical volumes are put: whatever is asked for and whatever is free."""
+"""Where logical volumes are put: whatever is requested and whatever is free."""
 
 from __future__ import annotations
 

@@ -254,7 +254,7 @@ class World:
         self.at(self.now + seconds, what, *args)
 
     def put_off(self, host: Host, process: str, what: Callable[..., None], *args: Any) -> bool:
-        """Whether a process stands still; then the same is done when it goes on."""
+        """Whether a process stands still; then the same is done when it continues."""
         until = host.frozen[process]
         if until <= self.now:
             return False

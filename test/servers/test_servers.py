@@ -60,7 +60,7 @@ def prepare(servers: Servers, server: Server) -> None:
 
 
 def beats(server: Server, guest: str) -> bool:
-    """Whether a guest goes on counting."""
+    """Whether a guest continues counting."""
     before = server.beats(guest)
     return bool(wait_for(f"beats of {guest}", lambda: server.beats(guest) > before, PATIENCE))
 

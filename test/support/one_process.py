@@ -89,7 +89,7 @@ class _Store(Store):
 class OneProcess:
     """The cluster ``c.example.com`` with nodes ``node1`` (the master) to ``node<count>``.
 
-    It is made below ``root``, or goes on there: the tree of one that was closed may be copied.
+    It is made below ``root``, or continues there: the tree of one that was closed may be copied.
     """
 
     def __init__(self, root: Path, count: int = 3, **settings: Any) -> None:

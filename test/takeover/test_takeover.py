@@ -66,7 +66,7 @@ def wait_until_beats_exceed(server: Server, guest: str, number: int) -> None:
 
 
 def check_beats(server: Server, what: str) -> None:
-    """No number is missing, and each guest goes on."""
+    """No number is missing, and each guest continues."""
     for guest in GUESTS:
         wait_until_beats_exceed(server, guest, beats(server, guest)[-1][1])
         heard = beats(server, guest)

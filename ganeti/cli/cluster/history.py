@@ -14,7 +14,7 @@ from ganeti.cli.command import Args, Call
 from ganeti.cli.fields import override
 from ganeti.cli.programs import CLUSTER
 
-#: Changes shown unless another number is asked for.
+#: Changes shown unless another number is requested.
 _USUAL = 1000
 #: Characters of a value shown without ``--verbose``.
 _SHORT = 120

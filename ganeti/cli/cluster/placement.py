@@ -175,7 +175,7 @@ def balance(call: Call) -> int:
 
     The master plans; each move is a job. A move begins only when it still suits the cluster: when
     an instance or a node has changed since, the job is refused and nothing moves. A node takes part
-    in one move at a time. The rest of the plan goes on when this command is interrupted, and after
+    in one move at a time. The plan continues when this command is interrupted, and after
     a failover of the master; gnt-job cancel stops it between two moves.
     """
     dry = call.opts.dry_run

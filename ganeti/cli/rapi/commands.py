@@ -34,7 +34,7 @@ _TABLE = (*o.TABLE_OPTIONS, o.FORMAT)
 def user_add(call: Call) -> None:
     """Add a user.
 
-    The password is asked for on the terminal, or read from the first line of standard input; it
+    The password is requested on the terminal, or read from the first line of standard input; it
     is kept as a bcrypt hash. The remote API knows the user at once. Without permissions a user can
     read what is open to all users.
 
@@ -49,7 +49,7 @@ def user_add(call: Call) -> None:
 def user_passwd(call: Call) -> None:
     """Change the password of a user, and the permissions if they are given.
 
-    The password is asked for on the terminal, or read from the first line of standard input.
+    The password is requested on the terminal, or read from the first line of standard input.
     """
     _check_master()
     _set_user(call, call.args[0], new=False)

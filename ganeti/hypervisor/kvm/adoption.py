@@ -2,7 +2,7 @@
 
 Ganeti 2.16 to 3.1 writes ``conf/<name>.runtime`` too, with other content: a JSON list of QEMU's
 arguments, NICs, hypervisor parameters and, from 2.1x on, disks. Process, control socket, serial
-socket, pid file and taps have the same names as ours, so such a guest goes on as it is. What it
+socket, pid file and taps have the same names as ours, so such a guest continues as it is. What it
 cannot have before it is restarted: QEMU keeps no journal of it, and its devices have other names.
 """
 

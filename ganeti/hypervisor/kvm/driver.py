@@ -1,6 +1,6 @@
 """The driver: guests are QEMU processes that live on their own, known by files (see runtime).
 
-No method keeps anything between calls but caches, so a restarted node daemon goes on.
+No method keeps anything between calls but caches, so a restarted node daemon continues.
 """
 
 from __future__ import annotations

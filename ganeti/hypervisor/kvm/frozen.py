@@ -1,4 +1,4 @@
-"""All disks of a running guest as they are at one moment, while the guest goes on.
+"""All disks of a running guest as they are at one moment, while the guest continues.
 
 Before the guest overwrites something, QEMU copies what was there into a temporary qcow2 file on a
 disk of the node (*fleecing*), so reading the frozen state never slows the guest. When that file

@@ -51,7 +51,7 @@ class Journal:
         return self.lines(max(0, self.size() - _TAIL))
 
     def trim(self) -> None:
-        """Give back the space of a journal that grew too long, for a guest that goes on.
+        """Give back the space of a journal that grew too long, for a guest that continues.
 
         QEMU writes on where it was, so the file keeps its size and gets a hole.
         """

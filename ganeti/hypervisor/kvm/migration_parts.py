@@ -58,7 +58,7 @@ def has_taken_over(name: str) -> errors.HypervisorError:
 
 @contextlib.contextmanager
 def hold_still(pid: int | None, pid_file: Path) -> Any:
-    """Stop the process of a guest meanwhile; it goes on afterwards, if it was not killed."""
+    """Stop the process of a guest meanwhile; it continues afterwards, if it was not killed."""
     stopped = pid is not None and qemu_process.send(pid, pid_file, signal.SIGSTOP)
     try:
         if stopped and pid is not None:

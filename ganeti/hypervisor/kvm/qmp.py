@@ -93,12 +93,12 @@ class Qmp:
         sock = connect_unix(path, timeout)
         try:
             qmp = cls(path, sock, timeout)
-        except BaseException:  # an interrupt too: the connection is closed, then it goes on
+        except BaseException:  # an interrupt too: close the connection and raise it
             sock.close()
             raise
         try:
             qmp._call(qmp._connect(), "the greeting", timeout)
-        except BaseException:  # an interrupt too: the connection is closed, then it goes on
+        except BaseException:  # an interrupt too: close the connection and raise it
             qmp.close()
             raise
         return qmp

@@ -52,7 +52,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class _Start:
-    """One start: what was asked for, and what was found out."""
+    """One start: what was requested, and what was found out."""
 
     instance: NodeInstance
     disks: Sequence[AttachedDisk]

@@ -1,7 +1,7 @@
 """The hypervisor lxc: an instance is a container whose root is the file system of its first disk.
 
 Everything of it is in ``<run>/lxc/<instance>``: ``config`` for LXC, ``rootfs`` where the disk is
-mounted, ``instance.json``. What runs is asked of LXC, whose monitor of each container goes on when
+mounted, ``instance.json``. LXC knows what runs; its monitor of each container continues when
 the node daemon ends. The logs ``<log>/lxc/<instance>.log`` and ``<instance>.console.log`` are of
 LXC and of the container's console.
 """

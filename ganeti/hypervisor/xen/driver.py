@@ -249,7 +249,7 @@ class XenHypervisor(Hypervisor):
     # moves
 
     def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
-        """A PV guest only goes on meanwhile on a Xen that can follow what it writes."""
+        """A PV guest only continues meanwhile on a Xen that can follow what it writes."""
         domain = self._find(instance.name)
         if domain is None or domain.ended:
             raise errors.HypervisorError(f"instance {instance.name} does not run on this node")

@@ -352,7 +352,7 @@ def _has_open(pid: int, wanted: set[str]) -> bool:
 
 
 def _domains(*, ended: bool = False) -> dict[str, xl.Domain]:
-    """Domains by name, without those that have ended unless asked for."""
+    """Domains by name, without those that have ended unless requested."""
     found = xl.parse_list(xl.run(["list"]))
     return {domain.name: domain for domain in found if ended or not domain.ended}
 

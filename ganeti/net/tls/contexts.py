@@ -117,7 +117,7 @@ class Identity:
 
     def server_context(self, *, require_client: bool = True) -> ReloadableContext:
         """Context of a server; without a valid client certificate nobody gets in,
-        unless ``require_client`` is False (then none is asked for).
+        unless ``require_client`` is False (then none is requested).
 
         Raises:
             X509CertError: a file is missing or cannot be used.

@@ -79,7 +79,7 @@ class TLSSocket:
     ) -> None:
         """Take over a connected socket; nothing is sent or read before the handshake.
 
-        ``server_name`` is the name that the server is asked for (SNI).
+        ``server_name`` is the name of the server to ask for (SNI).
         """
         sock.setblocking(False)
         self._sock = sock

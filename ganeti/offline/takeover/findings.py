@@ -36,7 +36,7 @@ class Kind(StrEnum):
     WARNS = "warning"
     #: becomes another
     CHANGES = "change"
-    #: goes on as it is
+    #: continues as it is
     KEEPS = "keep"
 
 
@@ -141,7 +141,7 @@ def _daemons(facts: Facts) -> Iterator[Finding]:
             Kind.STOPS,
             name,
             f"a daemon of this software runs already (process {pid})",
-            "ganeti-takeover back goes back; ganeti-takeover run goes on",
+            "ganeti-takeover back goes back; ganeti-takeover run continues",
         )
     if facts.daemons and facts.is_master:
         for name in _MASTER_DAEMONS:
@@ -229,7 +229,7 @@ def _cluster_wide(facts: Facts, config: Config) -> Iterator[Finding]:
             "Put it into /srv/ganeti/os before an instance is installed again",
         )
     for network in config.networks.values():
-        yield Finding(Kind.KEEPS, f"network {network.name}", "goes on with its addresses")
+        yield Finding(Kind.KEEPS, f"network {network.name}", "continues with its addresses")
 
 
 # guests ----------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def command_line() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("action", choices=list(_ACTIONS), help="what to do on this node")
     add("-f", "--force", action="store_true", help="do not ask")
-    add("-v", "--verbose", action="store_true", help="check: also list what goes on as it is")
+    add("-v", "--verbose", action="store_true", help="check: also list what continues as it is")
     add(
         "--discard-changes",
         action="store_true",
@@ -287,14 +287,14 @@ def _is_own(item: Finding) -> bool:
 
 def _stage_text(record: steps.Record) -> str:
     if record.back:
-        return f"{record.host} is on its way back; {PROGRAM} back goes on."
+        return f"{record.host} is on its way back; {PROGRAM} back continues."
     if "confirm" in record.done:
         return f"{record.host} is taken over; {PROGRAM} back goes back."
     if "place" in record.done:
-        return f"The takeover of {record.host} was interrupted; {PROGRAM} run goes on."
+        return f"The takeover of {record.host} was interrupted; {PROGRAM} run continues."
     if "data" in record.done:
-        return f"{record.host} is prepared; {PROGRAM} run goes on."
-    return f"The preparation of {record.host} was interrupted; {PROGRAM} prepare goes on."
+        return f"{record.host} is prepared; {PROGRAM} run continues."
+    return f"The preparation of {record.host} was interrupted; {PROGRAM} prepare continues."
 
 
 def _title(known: facts.Facts) -> str:

@@ -71,7 +71,7 @@ class Step:
 def perform(
     where: Paths, record: Record, steps: Iterable[Step], say: Callable[[str], None]
 ) -> None:
-    """Do what is not done yet; raises what a step raises, and goes on there the next time."""
+    """Do what is not done yet; raises what a step raises, and continues there the next time."""
     for step in steps:
         if step.name in record.done:
             continue

@@ -69,7 +69,7 @@ def nodes(config: Config, name: str, found: object, count: int) -> list[Node]:
     """Exactly ``count`` different nodes of the cluster, the primary one first; OpExecError."""
     names = _convert(name, found, list[str])
     if len(names) != count or len(set(names)) != count:
-        raise _make_error(name, f"{count} different node(s) were asked for, it names {names}")
+        raise _make_error(name, f"{count} different node(s) were requested, but it names {names}")
     known = {node.name: node for node in config.nodes.values()}
     unknown = [item for item in names if item not in known]
     if unknown:

@@ -164,7 +164,7 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
                 files.write_atomic(path, content, mode=mode, gid=_group_of(path))
             again = crypto.is_interrupted(ctx)
             if again:
-                ctx.log("A renewal was interrupted; it goes on now")
+                ctx.log("A renewal was interrupted; it continues now")
             elif authority:
                 crypto.create_authority(ctx)
         except OSError as err:

@@ -57,7 +57,7 @@ class _Found:
     name: str
     #: the primary one first
     nodes: list[Node]
-    #: the NICs that are asked for, with the communication NIC
+    #: the NICs that are requested, with the communication NIC
     nics: Sequence[NicParams]
     #: the export that the content comes from
     source: Source | None = None

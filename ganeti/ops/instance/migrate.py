@@ -41,7 +41,7 @@ class InstanceMigrate(
     FindingOperation[OpInstanceMigrate, Destination | None, None],
     PlannedInstanceOperation[OpInstanceMigrate, _Plan, None],
 ):
-    """Can be canceled; the instance then goes on where it was."""
+    """Can be canceled; the instance then continues where it was."""
 
     cancelable = True
     for_reservation = ReservationMigrate
@@ -125,7 +125,7 @@ class InstanceMigrate(
                 f" {_format_version(versions[1])} on {target.name}"
             )
             if not op.ignore_hvversions:
-                raise errors.make_state_error(f"{text} (--ignore-hvversions goes on)")
+                raise errors.make_state_error(f"{text} (use --ignore-hvversions to continue)")
             ctx.warn(text)
         return self._find_smaller_memory(target.name, memory, there.get("memory_free"))
 

@@ -10,7 +10,7 @@ from ganeti.ops.operation import Operation
 
 
 class OsDiagnose(Operation[OpOsDiagnose, list[list[Any]]]):
-    """Rows of the asked fields, by name; hidden and blacklisted ones only when asked for."""
+    """Rows of the asked fields, by name; hidden and blacklisted ones only when requested."""
 
     def run(self) -> list[list[Any]]:
         fields = list(self.op.output_fields)

@@ -21,7 +21,7 @@ def is_communication(nic: Nic) -> bool:
 
 
 def all_nics(config: Config, op: OpInstanceCreate) -> list[NicParams]:
-    """Cards of a new instance, with that for communication if it is asked for.
+    """Cards of a new instance, with that for communication if it is requested.
 
     Raises:
         OpPrereqError: the cluster has no network for it.

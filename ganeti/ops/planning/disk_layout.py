@@ -1,4 +1,4 @@
-"""What new disks will look like: their parts and places, from what was asked for.
+"""What new disks will look like: their parts and places, from what was requested.
 
 Reads the configuration and reserves minors for the job; touches no node.
 """
@@ -199,7 +199,7 @@ def _check_options(layout: Layout, index: int, item: DiskParams) -> None:
     driver = TEMPLATES.get(layout.kind)
     if item.dev_type not in (None, str(layout.kind)):
         raise errors.make_invalid_error(
-            f"disk {index} has dev_type {item.dev_type}, but template {layout.kind} was asked for;"
+            f"disk {index} has dev_type {item.dev_type}, but template {layout.kind} was requested;"
             " disks of other templates can be added later"
         )
     if item.provider is not None and not driver.traits.takes_options:

@@ -34,7 +34,7 @@ def complete(
     addresses that are taken) is left out and said.
 
     Raises:
-        OpPrereqError: the disks that are asked for are too few or too small.
+        OpPrereqError: the disks that are requested are too few or too small.
     """
     hypervisor = op.hypervisor
     if hypervisor is None and export.hypervisor is not None:

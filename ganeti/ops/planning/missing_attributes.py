@@ -56,7 +56,7 @@ def _attributes(config: Config, instance: Instance, disks: Sequence[Disk]) -> It
 
 
 def has_disks(instance: Instance) -> bool:
-    """Whether its disks are known; none at all must have been asked for."""
+    """Whether its disks are known; none at all must have been requested."""
     wanted = None if instance.reservation is None else instance.reservation.disk_template
     return bool(instance.disks) or wanted is DiskTemplate.DISKLESS
 

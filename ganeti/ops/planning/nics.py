@@ -1,4 +1,4 @@
-"""NICs as they will be, from what was asked for.
+"""NICs as they will be, from what was requested.
 
 Reads the configuration and reserves addresses for the job; touches no node.
 """

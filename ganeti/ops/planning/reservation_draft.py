@@ -1,4 +1,4 @@
-"""What a reservation will be in the configuration, from what was asked for.
+"""What a reservation will be in the configuration, from what was requested.
 
 Reads the configuration and reserves addresses and minors for the job; touches no node.
 """
@@ -224,7 +224,7 @@ def check_spindles(
 
 
 def request_of(disk: Disk) -> DiskParams:
-    """What has to be asked for to get such a disk at another place."""
+    """What has to be requested to get such a disk at another place."""
     later = dict(disk.params or {}) if not disk.logical_id else {}
     known = {key: later.pop(key) for key in _LATER if key in later}
     return DiskParams(

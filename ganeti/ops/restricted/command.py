@@ -13,7 +13,7 @@ from ganeti.rpc.calls import NodeCalls
 class RestrictedCommand(
     FindingOperation[OpRestrictedCommand, list[NodeUuid], list[tuple[bool, str]]]
 ):
-    """``(true, output)`` or ``(false, why not)`` for each node, in the order that was asked for."""
+    """``(true, output)`` or ``(false, why not)`` for each node, in the order that was requested."""
 
     def find(self) -> Finding[list[NodeUuid]]:
         """The nodes; with ``use_locking`` nothing else works on them meanwhile."""

@@ -64,7 +64,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
 
     @property
     def request(self) -> OpInstanceCreate:
-        """What is asked for, with what follows from it."""
+        """What is requested, with what follows from it."""
         return self.op
 
     # check -------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def _read_secret(ctx: Context) -> str:
 
 
 def find(ctx: Context, op: OpInstanceCreate, name: str) -> Source:
-    """The export that is asked for; without a node all are asked.
+    """The export that is requested; without a node all are asked.
 
     Raises:
         OpPrereqError: there is none, or several nodes have one.
@@ -77,7 +77,7 @@ def find(ctx: Context, op: OpInstanceCreate, name: str) -> Source:
 
 
 def _find_backup(ctx: Context, op: OpInstanceCreate, name: str, backup: str) -> Source:
-    """The backup that is asked for, of an instance that is or was called so."""
+    """The backup that is requested, of an instance that is or was called so."""
     backups.check_repository(op.repository)
     instance = ctx.config.find_instance(name)
     given = op.src_node_uuid or op.src_node

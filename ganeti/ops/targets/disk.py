@@ -18,7 +18,7 @@ def lock(ctx: Context, name: str, *, forthcoming: bool = False) -> Finding[Disk]
     The rule for disks: an attached one is guarded by the lock of its instance, a detached one by
     its own, and operations that attach, detach, remove, grow or rename one disk hold both.
     So its instance cannot change while this holds the locks; if it changed while the job waited,
-    the locks are asked for again.
+    the locks are requested again.
 
     Raises:
         OpPrereqError: there is none, it was removed meanwhile, or it is only reserved (unless

@@ -1,7 +1,7 @@
 """Stop at known places, where a client looks at the job: for ``gnt-debug test-jobqueue``.
 
 At each place the log gets an entry of the kind ``jqueue-test``: ``[socket, place, argument]``. The
-operation goes on when the client has connected to the socket and closed the connection.
+operation continues when the client has connected to the socket and closed the connection.
 """
 
 from __future__ import annotations

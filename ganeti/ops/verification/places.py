@@ -43,7 +43,7 @@ def subject_of(owner: Instance | None, disk: Disk) -> tuple[str, str, str]:
 
 
 def is_measured(place: Place) -> bool:
-    """Whether its size is asked for: the list of volumes tells more of volumes.
+    """Whether to ask for its size: the list of volumes says more about volumes.
 
     A detached mirror is not active, so only its volumes can be checked.
     """

@@ -1,6 +1,6 @@
 """Jobs. Rows are job ids; everything else comes from the job files.
 
-A job that is asked for by its id and does not exist is a row without values. Archived jobs exist
+A job requested by its id and does not exist is a row without values. Archived jobs exist
 only for queries that use the field ``archived``.
 """
 

@@ -54,7 +54,7 @@ class OsKind(Kind[Row]):
 def diagnose_filter(fields: Sequence[str], names: Sequence[str]) -> list[Any] | None:
     """The filter of the opcode that diagnoses OS definitions.
 
-    It hides hidden, blacklisted and invalid ones, unless the field that would tell is asked for.
+    It hides hidden, blacklisted and invalid ones, unless the field that would tell is requested.
     """
     conditions: list[Any] = [["|", *(["==", "name", name] for name in names)]] if names else []
     conditions += [["!", ["?", flag]] for flag in ("hidden", "blacklisted") if flag not in fields]

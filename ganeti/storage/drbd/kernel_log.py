@@ -48,7 +48,7 @@ class KernelLog:
                 record = os.read(self._fd or 0, 8192)
             except BlockingIOError:
                 return
-            except OSError:  # records were overwritten meanwhile: the next read goes on
+            except OSError:  # records were overwritten meanwhile: the next read continues
                 continue
             if not record:
                 return

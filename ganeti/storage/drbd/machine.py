@@ -175,7 +175,7 @@ def plan(
 ) -> tuple[Step, ...]:
     """Steps to a state with these parts; a part that is not given stays, or does not matter.
 
-    A role that is not asked for is never changed, except that what is taken down is secondary.
+    A role that is not requested is never changed, except that what is taken down is secondary.
 
     Raises:
         BlockDeviceError: a device of somebody else that is in use is in the way.

@@ -209,7 +209,7 @@ def test_console_of_a_paused_guest_that_goes_on(kvm: Any) -> None:
     ) as child:
         kvm.wait_hello(instance)
         _out, err = child.communicate(b"\x1d", timeout=30)
-    assert (child.returncode, b"is paused; it goes on now" in err) == (0, True)
+    assert (child.returncode, b"is paused; it continues now" in err) == (0, True)
     assert kvm.driver.info(instance.name).state == RunState.RUNNING
     missing = subprocess.run(
         [*tool, "nosuch"], env=env, capture_output=True, timeout=30, check=False

@@ -104,7 +104,7 @@ class Move:
         self.source.driver.finish_source(self.instance, success=False, live=self.live)
 
     def comes_back(self) -> None:
-        """Given up, the guest goes on where it was, and nothing of it is left at the target."""
+        """Given up, the guest continues where it was, and nothing of it is left at the target."""
         self.take_back()
         assert self.source.runs()
         assert self.target.domains() == {}

@@ -1,7 +1,7 @@
 """This project as the machines see it: a copy that holds still, compiled, where the original is.
 
 The copy hides the original inside a machine, so the programs of ``.venv/bin`` work there as they
-are, and work on the tree while a run goes on does no harm to the run. The interpreter behind them
+are, and work on the tree while a run continues does no harm to the run. The interpreter behind them
 is Debian's if it is of the same version: others are slower, and emulation makes much of that.
 """
 

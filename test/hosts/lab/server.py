@@ -27,7 +27,7 @@ SUBNET = "10.123.9"
 #: The share with this machine, as the server sees it.
 SHARE = Path("/srv/lab")
 #: The variable with a directory where servers are kept after each step. Another run with the same
-#: directory goes on after the last step that passed.
+#: directory continues after the last step that passed.
 STATE = "SERVERS_STATE"
 _ENV = {"GANETI_TIME_FACTOR": TIME_FACTOR, "DEBIAN_FRONTEND": "noninteractive"}
 

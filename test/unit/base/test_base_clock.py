@@ -36,7 +36,7 @@ def test_the_clock_of_the_machine_goes_forward() -> None:
 
 
 class Sleeper:
-    """A clock that goes on when somebody waits."""
+    """A clock that continues when somebody waits."""
 
     def __init__(self) -> None:
         self.time = 100.0

@@ -199,7 +199,7 @@ def test_filters_go_together(life):
     assert found(life, kind="nodegroup") == found(life, kind="node") == []
     assert found(life, since=at(4), until=at(6)) == [4, 5, 6]
     assert found(life, object="inst-1", since=at(4), until=at(5)) == [4]
-    # what tells which object was meant may be newer than what was asked for
+    # what tells which object was meant may be newer than what was requested
     assert found(life, object="shop.example.com", until=at(5)) == [2, 3, 4]
     change = ask(life, kind="disk", job=2)["changes"][0]
     assert ([o["kind"] for o in change["objects"]], change["others"]) == (["disk"], 1)

@@ -41,7 +41,7 @@ def modify(of: Config, wanted: bool | None, *nics: Nic) -> Sequence[NicChange]:
     other: list[Any] = [NicChange(DdmFull.ADD, -1, OTHER)]
     op = OpInstanceSetParams(instance_name="web", nics=other, instance_communication=wanted)
     first, *rest = communication_nic.changes(of, of.instance("web"), op)
-    assert first == other[0], "what was asked for besides stays"
+    assert first == other[0], "what was requested besides stays"
     return rest
 
 

@@ -208,7 +208,7 @@ def test_how_many_disks_an_instance_has() -> None:
         (
             "file",
             {"dev_type": "plain"},
-            "disk 3 has dev_type plain, but template file was asked for; disks of other templates",
+            "disk 3 has dev_type plain, but template file was requested; disks of other templates",
         ),
         ("file", {"provider": "p"}, "disk 3: disks of template file have no provider"),
         ("file", {"access": "userspace"}, "disk 3: disks of template file are accessed in one way"),

@@ -41,7 +41,7 @@ def removed(config: Config) -> Config:
 
 
 def taken(config: Config, name: str, *edits: Edit | None) -> tuple[list[str], Any]:
-    """Locks in the order in which they are asked for and released; what the disk is then.
+    """Locks in the order in which they are requested and released; what the disk is then.
 
     Each edit happens while the job waits for its next lock.
     """

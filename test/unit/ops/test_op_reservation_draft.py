@@ -205,7 +205,7 @@ def test_a_disk_without_a_place_keeps_what_was_asked_for() -> None:
     assert disk.params == wanted
     assert (bare.iv_name, bare.size, bare.mode) == ("disk/1", 0, DiskMode.RW)
     assert (bare.name, bare.params, bare.spindles) == (None, None, None)
-    # What has to be asked for later is the same again.
+    # What has to be requested later is the same again.
     again = reservation_draft.request_of(disk).to_wire()
     assert again == {**item.to_wire(), "pool": "7"}
     assert reservation_draft.request_of(bare).to_wire() == {"mode": DiskMode.RW}

@@ -1,4 +1,4 @@
-"""A board that goes on from an older one is the one that is made anew."""
+"""A board that continues from an older one is the one that is made anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the watcher goes on with an upgrade, and when a node follows its cluster."""
+"""When the watcher continues with an upgrade, and when a node follows its cluster."""
 
 from __future__ import annotations
 

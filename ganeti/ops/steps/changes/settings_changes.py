@@ -56,7 +56,7 @@ def check(
     nodes: list[Node],
     runs: InstanceInfo | None,
 ) -> Settings:
-    """Check what is asked for on the nodes of the instance (the primary one first).
+    """Check what is requested on the nodes of the instance (the primary one first).
 
     ``runs``: what the guest is doing, None when it is stopped.
 

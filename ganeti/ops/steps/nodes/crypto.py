@@ -1,7 +1,7 @@
 """Replace the certificates of nodes while everything works.
 
 At every moment a node accepts the old and the new certificates of those that call it, until all
-that answer have new ones. So no call fails in between, and a renewal that was interrupted goes on
+that answer have new ones. So no call fails in between, and a renewal that was interrupted continues
 from what is in the files: more than one authority in ``ca.pem``, or an old digest in the list of
 accepted certificates.
 """
@@ -107,7 +107,7 @@ def renew(ctx: Context, *, everywhere: bool) -> None:
 
     Raises:
         OpExecError: a node that answers does not do its part; what was done so far stays, and
-            another renewal goes on from there.
+            another renewal continues from there.
     """
     nodes = [candidates.online(node) for node in ctx.config.nodes.values()]
     digests, silent = _digests(ctx.rpc, nodes)

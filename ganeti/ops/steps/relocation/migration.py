@@ -2,7 +2,7 @@
 
 The record of the target (``here``) is the moment from which the instance is the target's: its copy
 runs only after that, and nothing brings the source back then. Until then giving up means that the
-target ends first and the source goes on. See ``settlement`` for both, and for what a later master
+target ends first and the source continues. See ``settlement`` for both, and for what a later master
 finds.
 """
 
@@ -221,7 +221,7 @@ def line(found: MigrationStatus) -> str:
 
 
 def summary(found: MigrationStatus) -> str:
-    """What the transfer took; the guest goes on at the target when that has recorded it."""
+    """What the transfer took; the guest continues at the target when that has recorded it."""
     sent, seconds = (found.transferred_ram or 0) >> 20, (found.total_time or 0) / 1000
     still = "" if found.downtime is None else f", standing still for {found.downtime} ms of that"
     return f"* memory transferred: {sent} MiB in {seconds:.1f} s{still}"

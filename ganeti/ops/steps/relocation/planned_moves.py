@@ -2,7 +2,7 @@
 
 Each job begins with a check of its move against the cluster as it is then. Moves that share a node
 wait for each other, so a node takes part in one at a time; others run side by side, up to a limit.
-Everything is in the jobs, so a plan goes on after a failover of the master.
+Everything is in the jobs, so a plan continues after a failover of the master.
 """
 
 from __future__ import annotations

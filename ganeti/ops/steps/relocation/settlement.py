@@ -131,7 +131,7 @@ class Settlement:
         return Target.UNKNOWN
 
     def _settle_source(self, target: Target) -> Source:
-        """See that the source goes on when it may, and what it does else."""
+        """See that the source continues when it may, and what it does else."""
         if self.source.offline:
             return Source.OFFLINE
         try:

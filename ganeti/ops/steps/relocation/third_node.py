@@ -32,7 +32,7 @@ from ganeti.ops.steps.storage import disks, space, sync
 
 
 def find_wanted_node(config: Config, instance: Instance, op: OpInstanceFailover) -> Node | None:
-    """The node that is asked for, if mirrored disks have no copy there.
+    """The node that is requested, if mirrored disks have no copy there.
 
     Raises:
         OpPrereqError: it is not known, or the instance is there already.

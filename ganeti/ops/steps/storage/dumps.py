@@ -139,7 +139,7 @@ def follow(ctx: Context, ends: Sequence[End]) -> None:
             if end.name in lines:
                 _log_progress(ctx, end, lines[end.name])
         if ctx.job.cancel_asked.is_set():
-            raise errors.JobCanceled("the transfer was ended as the user asked for")
+            raise errors.JobCanceled("the transfer was ended as the user requested")
 
 
 def _log_progress(ctx: Context, end: End, progress: copy_progress.Progress) -> None:

@@ -74,7 +74,7 @@ def _write(ctx: Context, disk: Disk, node: Node, offset: int, size: int) -> None
 
 
 def _pause(ctx: Context, disk: Disk, node: Node, *, pause: bool) -> None:
-    """Wiping is faster alone, but a mirror that goes on anyway does no harm."""
+    """Wiping is faster alone, but a mirror that continues anyway does no harm."""
     if disk.dev_type is None or not TEMPLATES.get(disk.dev_type).traits.mirrored:
         return
     wire = annotate.disk(ctx.config, disk, node.group)
