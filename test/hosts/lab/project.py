@@ -16,7 +16,7 @@ import sysconfig
 from pathlib import Path
 
 from lab.machine import Machine
-from lab.place import REPOSITORY, LabError
+from lab.place import REPOSITORY, LabError, locked
 
 PARTS = ("ganeti", "daemons", "os", "tools", "test/contract", "test/support")
 VENV = Path(sys.prefix)
@@ -30,12 +30,14 @@ def shares(directory: Path) -> dict[Path, Path]:
     if sys.prefix == sys.base_prefix:
         raise LabError("run the lab with the interpreter of .venv (make .venv/dev.stamp)")
     copy = directory / "code"
-    for part in ("ganeti", "daemons"):
-        # What is compiled already stays so.
-        if not compileall.compile_dir(REPOSITORY / part, quiet=2, workers=os.cpu_count() or 1):
-            raise LabError(f"{part} cannot be compiled")
-    for part in PARTS:
-        shutil.copytree(REPOSITORY / part, copy / part, symlinks=True)
+    # One process at a time: two that compile the same module may use the same temporary file.
+    with locked("compile"):
+        for part in ("ganeti", "daemons"):
+            # What is compiled already stays so.
+            if not compileall.compile_dir(REPOSITORY / part, quiet=2, workers=os.cpu_count() or 1):
+                raise LabError(f"{part} cannot be compiled")
+        for part in PARTS:
+            shutil.copytree(REPOSITORY / part, copy / part, symlinks=True)
     shutil.copy(REPOSITORY / "pyproject.toml", copy)
     if VENV.is_relative_to(REPOSITORY):
         (copy / VENV.relative_to(REPOSITORY)).mkdir(parents=True)
