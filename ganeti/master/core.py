@@ -86,7 +86,7 @@ class Core:
         self.tally = JobTally(self.queue)
         self.boards = Boards(self.queue.has_ended)
         self.distribution = Distribution(self.store, self.rpc)
-        self.offline_notice = OfflineNotice(self.store, self.rpc)
+        self.offline_notice = OfflineNotice(self.store, self.rpc, self.locks)
         self.address = Address(self.store, self.rpc)
         self.settling = Settling(self.store, self.rpc, self.queue)
         self.lease = Lease(self._failover_after, self.replication.find_contact, clock)

@@ -4,6 +4,9 @@ A node that was given up while it was dead still has its copy of the configurati
 for a candidate when it comes back; several of them could elect a master with old data. So each
 offline node is called until it has answered once in the term of this master. A rival that such
 nodes have elected meanwhile hears of the newer term and stops.
+
+A job may make the node a candidate again at the same time. So the node is locked while it is
+demoted: otherwise it could lose the files that the job has just sent.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ import threading
 from ganeti import errors
 from ganeti.config import ssconf
 from ganeti.config.store import Store
+from ganeti.locking.manager import LockManager
 from ganeti.model import base
+from ganeti.model.names import BGL, LockLevel
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
@@ -26,14 +31,17 @@ _LOG = logging.getLogger(__name__)
 RETRY_AFTER = 15.0
 #: Seconds that a node gets to show that it is there.
 PATIENCE = 5.0
+#: Owner of the locks.
+OWNER = "offline-notice"
 
 
 class OfflineNotice:
     """A thread that calls those who do not know yet."""
 
-    def __init__(self, store: Store, rpc: NodeRpc) -> None:
+    def __init__(self, store: Store, rpc: NodeRpc, locks: LockManager) -> None:
         self._store = store
         self._rpc = rpc
+        self._locks = locks
         self._stopping = threading.Event()
         #: uuids of offline nodes that have answered
         self._told: set[str] = set()
@@ -77,8 +85,8 @@ class OfflineNotice:
                     before.epoch,
                 )
             rpc.call_one(reachable, NodeCalls.node_stop_master)
-            rpc.call_one(reachable, NodeCalls.write_ssconf_files, ssconf.values(config))
-            rpc.call_one(reachable, NodeCalls.node_demote_from_mc)
+            if not self._demote(rpc, reachable):
+                return
         except errors.DeposedError as err:
             _LOG.error("offline node %s follows a rival: %s", node.name, errors.text(err))
             return
@@ -87,3 +95,24 @@ class OfflineNotice:
             return
         self._told.add(node.uuid)
         _LOG.info("offline node %s knows that it is not a master candidate", node.name)
+
+    def _demote(self, rpc: NodeRpc, node: Node) -> bool:
+        """Whether the node was demoted; not while a job has its lock, nor when it is back."""
+        try:
+            if not self._lock(node):
+                return False
+            config = self._store.current
+            if not config.nodes[node.uuid].offline:
+                return False
+            rpc.call_one(node, NodeCalls.write_ssconf_files, ssconf.values(config))
+            rpc.call_one(node, NodeCalls.node_demote_from_mc)
+            return True
+        finally:
+            self._locks.release(OWNER)
+
+    def _lock(self, node: Node) -> bool:
+        needs = ((LockLevel.CLUSTER, BGL, True), (LockLevel.NODE, node.uuid, False))
+        return all(
+            self._locks.take_free(OWNER, level, [name], shared=shared)
+            for level, name, shared in needs
+        )
