@@ -18,6 +18,8 @@ OPCODES: dict[str, Any] = {
         ('spindles', 'int', None, (), 'Number of physical disks that it counts as'),
         ('access', 'string', None, (), ''),
         ('dev_type', 'string', None, (), ''),
+        ('max_iops', 'int', None, (), 'Most reads and writes of the guest in a second; 0: no limit'),
+        ('max_bandwidth', 'int', None, (), 'Most MiB that the guest reads and writes in a second; 0: no limit'),
     )),
     'FilterSettings': ('What ReplaceFilter sets of a filter rule.', (
         ('priority', 'int', 0, (), 'Rules with low numbers are tried first; 0 is the lowest'),
@@ -260,6 +262,8 @@ OPCODES: dict[str, Any] = {
         ('disk_name', 'string', None, (), 'UUID or name of the disk, or INSTANCE/INDEX'),
         ('mode', 'choice', None, ('ro', 'rw'), 'Whether the guest may write'),
         ('spindles', 'int', None, (), 'Number of physical disks it counts as'),
+        ('max_iops', 'int', None, (), 'Most reads and writes of the guest in a second; 0: no limit'),
+        ('max_bandwidth', 'int', None, (), 'Most MiB that the guest reads and writes in a second; 0: no limit'),
     )),
     'OP_GROUP_ADD': ('Create a node group without nodes.', (
         ('group_name', 'string', None, (), 'Name of the node group'),

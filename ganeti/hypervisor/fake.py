@@ -60,6 +60,7 @@ class FakeHypervisor(Hypervisor):
         has_console=False,
         global_params=frozenset({"migration_mode"}),
         joins_bridges=False,
+        limits_disks=True,
     )
     params: ClassVar[type[msgspec.Struct]] = FakeParams
 
@@ -246,6 +247,10 @@ class FakeHypervisor(Hypervisor):
 
     def resize_disk(self, instance: NodeInstance, disk: AttachedDisk, size: int) -> None:
         self._device("resize_disk", instance.name, f"{disk.disk.uuid} {size}")
+
+    def limit_disk(self, instance: NodeInstance, disk: NodeDisk) -> None:
+        limits = f"{disk.uuid} {disk.max_iops} {disk.max_bandwidth}"
+        self._device("limit_disk", instance.name, limits)
 
     def change_media(self, instance: NodeInstance) -> None:
         self._device("change_media", instance.name, "-")

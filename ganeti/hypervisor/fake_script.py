@@ -64,6 +64,7 @@ Method = Literal[
     "unplug_nic",
     "change_nic",
     "resize_disk",
+    "limit_disk",
     "change_media",
     "set_vcpus",
     "check_migratable",

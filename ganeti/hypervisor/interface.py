@@ -47,6 +47,8 @@ class Traits:
     opens_addresses: bool = False
     #: guests get the files of ``NodeInstance.seed`` on a disk of their own
     seeds: bool = False
+    #: keeps guests to the limits ``max_iops`` and ``max_bandwidth`` of their disks
+    limits_disks: bool = False
 
 
 @dataclass(frozen=True)
@@ -240,6 +242,18 @@ class Hotpluggable(Protocol):
 
     def change_media(self, instance: NodeInstance) -> None:
         """Put the CD images that the parameters of the instance name into its running drives."""
+
+
+@runtime_checkable
+class DiskLimiting(Protocol):
+    """Changes the limits of the disks of running guests."""
+
+    def limit_disk(self, instance: NodeInstance, disk: NodeDisk) -> None:
+        """Keep the guest to ``max_iops`` and ``max_bandwidth`` of a disk from now on.
+
+        Raises:
+            HotplugError: the guest does not run, or does not have the disk.
+        """
 
 
 @runtime_checkable

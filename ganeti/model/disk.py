@@ -14,10 +14,10 @@ class Disk(Tagged, frozen=True, kw_only=True):
     """One disk; ``logical_id`` depends on ``dev_type`` (for files: ``[driver, path]``).
 
     ``children`` (data and metadata volumes of DRBD) are disks without an entry of their own.
-    Tags are written only if there are any: other programs know no tags of disks.
+    Tags and limits are written only if there are any: other programs do not know them.
     """
 
-    left_out_empty: ClassVar[frozenset[str]] = frozenset({"tags"})
+    left_out_empty: ClassVar[frozenset[str]] = frozenset({"tags", "max_iops", "max_bandwidth"})
 
     uuid: DiskUuid
     dev_type: Annotated[
@@ -39,6 +39,10 @@ class Disk(Tagged, frozen=True, kw_only=True):
     mode: Annotated[DiskMode, doc("Whether the guest may write: rw or ro")] = DiskMode.RW
     name: Annotated[str | None, doc("Name that no other disk has")] = None
     spindles: Annotated[int | None, doc("Number of physical disks that it counts as")] = None
+    max_iops: Annotated[int, doc("Most reads and writes of the guest in a second; 0: no limit")] = 0
+    max_bandwidth: Annotated[
+        int, doc("Most MiB that the guest reads and writes in a second; 0: no limit")
+    ] = 0
     params: Annotated[dict[str, Any] | None, doc("Parameters of the storage provider")] = None
     forthcoming: Annotated[bool | None, doc("True for a disk of a reservation")] = None
 

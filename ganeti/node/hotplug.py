@@ -9,7 +9,12 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
-from ganeti.hypervisor.interface import AttachedDisk, Hotpluggable, ProcessorChanging
+from ganeti.hypervisor.interface import (
+    AttachedDisk,
+    DiskLimiting,
+    Hotpluggable,
+    ProcessorChanging,
+)
 from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
@@ -57,10 +62,12 @@ class Hotplug(HotplugCalls):
             driver.plug_disk(instance, self._find_attached(instance, disk))
         elif action is HotplugAction.REMOVE:
             driver.unplug_disk(instance, disk)
+        elif isinstance(driver, DiskLimiting):
+            driver.limit_disk(instance, disk)
         else:
             raise errors.HotplugError(
-                f"nothing of a disk can be modified while instance {instance.name} runs; stop it"
-                " first, or remove the disk and add it again"
+                f"the hypervisor {instance.hypervisor} cannot change the limits of a disk while"
+                f" instance {instance.name} runs"
             )
 
     @staticmethod

@@ -84,6 +84,12 @@ class DiskKeys(msgspec.Struct, kw_only=True):
     ] = None
     access: NonEmpty | None = None
     dev_type: NonEmpty | None = None
+    max_iops: Annotated[
+        UInt | None, doc("Most reads and writes of the guest in a second; 0: no limit")
+    ] = None
+    max_bandwidth: Annotated[
+        UInt | None, doc("Most MiB that the guest reads and writes in a second; 0: no limit")
+    ] = None
 
 
 class DiskParams(Value):
@@ -97,6 +103,8 @@ class DiskParams(Value):
         "adopt",
         "dev_type",
         "ext",
+        "max_bandwidth",
+        "max_iops",
         "metavg",
         "mode",
         "name",
@@ -122,6 +130,8 @@ class DiskParams(Value):
         spindles: int | None = None,
         access: str | None = None,
         dev_type: str | None = None,
+        max_iops: int | None = None,
+        max_bandwidth: int | None = None,
         ext: Mapping[str, object] | None = None,
     ) -> None:
         self.size = None if size is None else int(size)
@@ -134,6 +144,8 @@ class DiskParams(Value):
         self.spindles = spindles
         self.access = access
         self.dev_type = dev_type
+        self.max_iops = max_iops
+        self.max_bandwidth = max_bandwidth
         self.ext = dict(ext or {})
 
     @classmethod

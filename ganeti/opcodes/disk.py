@@ -65,6 +65,12 @@ class OpDiskSetParams(OpCode, tag="OP_DISK_SET_PARAMS", kw_only=True):
     disk_name: DiskName
     mode: Annotated[DiskMode | None, doc("Whether the guest may write"), Mark.SAFE] = None
     spindles: Annotated[UInt | None, doc("Number of physical disks it counts as"), Mark.SAFE] = None
+    max_iops: Annotated[
+        UInt | None, doc("Most reads and writes of the guest in a second; 0: no limit")
+    ] = None
+    max_bandwidth: Annotated[
+        UInt | None, doc("Most MiB that the guest reads and writes in a second; 0: no limit")
+    ] = None
 
 
 class OpDiskRename(OpCode, tag="OP_DISK_RENAME", kw_only=True):

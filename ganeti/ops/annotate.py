@@ -80,6 +80,8 @@ def _disk(
         mode=item.mode,
         name=item.name,
         spindles=item.spindles,
+        max_iops=item.max_iops,
+        max_bandwidth=item.max_bandwidth,
         params={**own, **(item.params or {})},
     )
 

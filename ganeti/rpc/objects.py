@@ -52,6 +52,9 @@ class NodeDisk(msgspec.Struct, kw_only=True, frozen=True):
     mode: DiskMode = DiskMode.RW
     name: str | None = None
     spindles: int | None = None
+    #: most reads and writes of the guest in a second, and MiB; 0: no limit
+    max_iops: int = 0
+    max_bandwidth: int = 0
     params: dict[str, Any] = {}
     #: what only holds on the node that is asked (DRBD addresses and minor)
     dynamic_params: dict[str, Any] = {}

@@ -251,6 +251,22 @@ class TestRunning:
         ran = cluster.ok("instance grow-disk", NAME, "0", "4m")
         assert "WARNING" not in ran.out
 
+    def test_limits_of_a_disk_now(self, cluster: Cluster) -> None:
+        limits = "disk list -o max_iops,max_bandwidth"
+        cluster.ok("instance modify --disk 0:max_iops=300,max_bandwidth=20", NAME)
+        assert cluster.cells(limits, f'instance == "{NAME}" and index == 0') == [["300", "20"]]
+        shown = cluster.ok("instance info", NAME).out
+        assert "max bandwidth: 20 MiB/s" in shown
+        script(cluster, {"limit_disk": {"*": {"fail": "the guest sleeps"}}})
+        ran = cluster.ok("disk modify --max-iops 0", f"{NAME}/0")
+        assert "keeps the old limits of disk 0 until its next start" in ran.out
+        assert "the guest sleeps" in ran.out
+        script(cluster, {})
+        assert cluster.cells(limits, f'instance == "{NAME}" and index == 0') == [["0", "20"]]
+        refused = cluster.gnt("instance modify --disk 0:max_iops=many", NAME)
+        assert refused.code == 1
+        assert "max_iops" in refused.err
+
     def test_processors_now(self, cluster: Cluster) -> None:
         vcpus = "instance list -o be/vcpus,oper_vcpus"
         ran = cluster.ok("instance modify -B vcpus=3", NAME)

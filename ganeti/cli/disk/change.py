@@ -22,7 +22,7 @@ DISK.submits("rename", "OP_DISK_RENAME", _NAME, take_one("new-name", "new_name")
     op="OP_DISK_CREATE",
     without=("disk",),
     also={
-        "DiskKeys": ("size", "name", "mode", "spindles"),
+        "DiskKeys": ("size", "name", "mode", "spindles", "max_iops", "max_bandwidth"),
         "OP_INSTANCE_SET_PARAMS": ("ext_params",),
     },
     names={
@@ -51,6 +51,8 @@ def add(call: Call) -> None:
         "name": opts.name,
         "mode": opts.mode,
         "spindles": opts.spindles,
+        "max_iops": opts.max_iops,
+        "max_bandwidth": opts.max_bandwidth,
     }
     result = jobs.run(call, disk={key: given for key, given in disk.items() if given is not None})
     if result:
@@ -76,7 +78,7 @@ def remove(call: Call) -> int:
 
 @DISK.command("modify", _NAME, op="OP_DISK_SET_PARAMS", options=o.JOB_OPTIONS)
 def modify(call: Call) -> None:
-    """Change mode or spindles of a disk; what is not named stays."""
+    """Change mode, spindles or limits of a disk; what is not named stays."""
     changes = jobs.changes(call)
     output.print_changes("disk", call.args[0], jobs.run(call, **changes))
 

@@ -19,6 +19,8 @@ _INFO_FIELDS = (
     "template",
     "mode",
     "spindles",
+    "max_iops",
+    "max_bandwidth",
     "instance",
     "index",
     "nodes",
@@ -94,6 +96,10 @@ def _disk_info(disk: dict[str, Any]) -> list[info.Pair]:
         found.append(("Minors", ", ".join(map(str, disk["minors"]))))
     if disk["spindles"] is not None:
         found.append(("Spindles", disk["spindles"]))
+    if disk["max_iops"]:
+        found.append(("Max IOPS", disk["max_iops"]))
+    if disk["max_bandwidth"]:
+        found.append(("Max bandwidth", f"{disk['max_bandwidth']} MiB/s"))
     if disk["params"]:
         found.append(("Parameters", disk["params"]))
     if disk["forthcoming"]:

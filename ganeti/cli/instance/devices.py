@@ -178,6 +178,8 @@ def recreation(given: Sequence[IdentKeyVals]) -> list[list[Any]]:
 
 # keys ----------------------------------------------------------------------------------------
 
+_DISK_NUMBERS = ("spindles", "max_iops", "max_bandwidth")
+
 
 def _disk_keys(ident: int | str, keys: KeyVals) -> dict[str, Any]:
     """Keys of a disk with numbers where numbers are wanted; unknown ones are left to the master,
@@ -187,8 +189,8 @@ def _disk_keys(ident: int | str, keys: KeyVals) -> dict[str, Any]:
         text = _text(f"Disk {ident}", key, found)
         if key == "size":
             result[key] = size(text, f"Disk {ident}")
-        elif key == "spindles":
-            result[key] = _number(text, f"Disk {ident}: spindles")
+        elif key in _DISK_NUMBERS:
+            result[key] = _number(text, f"Disk {ident}: {key}")
         else:
             result[key] = text
     return result

@@ -207,6 +207,10 @@ def _disk(disk: Mapping[str, Any], otherwise: str, *, child: bool = False) -> li
         if disk["spindles"] is not None:
             result.append(("spindles", disk["spindles"]))
         result.append(("access mode", disk["mode"]))
+        if "max_iops" in disk:
+            result.append(("max IOPS", disk["max_iops"]))
+        if "max_bandwidth" in disk:
+            result.append(("max bandwidth", f"{disk['max_bandwidth']} MiB/s"))
     result += _place(disk)
     for title, status in (("on primary", disk["pstatus"]), ("on secondary", disk["sstatus"])):
         if status:

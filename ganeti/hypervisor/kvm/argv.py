@@ -87,11 +87,22 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replace_late_values(
-    guest: Guest, *, user: str, machine: str, incoming: bool, processors: tuple[Processor, ...] = ()
+    guest: Guest,
+    *,
+    paused: bool,
+    user: str,
+    machine: str,
+    incoming: bool,
+    processors: tuple[Processor, ...] = (),
 ) -> Guest:
     """The guest with what is known only at the start."""
     return msgspec.structs.replace(
-        guest, user=user, machine=machine, incoming=incoming, processors=processors
+        guest,
+        paused=paused,
+        user=user,
+        machine=machine,
+        incoming=incoming,
+        processors=processors,
     )
 
 

@@ -59,6 +59,13 @@ class Drive(msgspec.Struct, frozen=True, kw_only=True):
     #: other nodes may read the data at the same time, so this node must not cache it; records of
     #: older versions do not say, and to bypass the cache is always right
     shared: bool = True
+    #: most reads and writes of the guest in a second, and MiB; 0: no limit
+    max_iops: int = 0
+    max_bandwidth: int = 0
+
+    @property
+    def limited(self) -> bool:
+        return bool(self.max_iops or self.max_bandwidth)
 
 
 class Nic(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +111,13 @@ def options(device: Device) -> str:
 def disk_id(uuid: str) -> str:
     """Identifier of the device that a disk is to the guest."""
     return f"hd-{device_id('disk', uuid).removeprefix('disk-')}"
+
+
+def throttle(drive: Drive) -> dict[str, str | int]:
+    """Arguments of ``block_set_io_throttle``; 0 stands for no limit."""
+    apart = dict.fromkeys(("iops_rd", "iops_wr", "bps_rd", "bps_wr"), 0)
+    limits = {"iops": drive.max_iops, "bps": drive.max_bandwidth << 20}
+    return {"id": disk_id(drive.uuid), **limits, **apart}
 
 
 def nic_id(uuid: str) -> str:

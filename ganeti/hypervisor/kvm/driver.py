@@ -68,6 +68,7 @@ class KvmHypervisor(Hypervisor):
         needs_port=True,
         opens_addresses=True,
         seeds=True,
+        limits_disks=True,
     )
     params: ClassVar[type[msgspec.Struct]] = KvmParams
 
@@ -205,6 +206,9 @@ class KvmHypervisor(Hypervisor):
 
     def resize_disk(self, instance: NodeInstance, disk: AttachedDisk, size: int) -> None:
         self._hotplug.resize_disk(instance.name, _drive(disk), size)
+
+    def limit_disk(self, instance: NodeInstance, disk: NodeDisk) -> None:
+        self._hotplug.limit_disk(instance.name, disk)
 
     def change_media(self, instance: NodeInstance) -> None:
         self._hotplug.change_media(instance.name, load(instance.hvparams))

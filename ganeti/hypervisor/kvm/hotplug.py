@@ -34,7 +34,7 @@ from ganeti.hypervisor.kvm.hotplug_parts import (
 from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.runtime import Runtime, Store
 from ganeti.model.names import DiskMode
-from ganeti.rpc.objects import NodeInstance, NodeNic
+from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
 if TYPE_CHECKING:
     from ganeti.hypervisor.kvm.qmp import Qmp
@@ -128,6 +128,8 @@ class Hotplug:
                 change.qmp.command("device_add", device)
                 undo.pop_all()
             change.save(drives=add_drive(change.runtime.drives, drive), places=places.taken)
+            if drive.limited:
+                setup.limit(change.qmp, drive)
 
     def _open_disk(self, change: Change, drive: Drive, undo: contextlib.ExitStack) -> None:
         node = devices.device_id("disk", drive.uuid)
@@ -162,6 +164,20 @@ class Hotplug:
             close_disk(change.qmp, devices.device_id("disk", uuid))
             drives = tuple(drive for drive in change.runtime.drives if drive.uuid != uuid)
             change.save(drives=drives, places=remove_device(change.runtime.places, device))
+
+    def limit_disk(self, name: str, disk: NodeDisk) -> None:
+        """Keep the guest to other limits of a disk, which also a migration takes along."""
+        with self._change(name) as change:
+            known = [drive for drive in change.runtime.drives if drive.uuid == disk.uuid]
+            if not known:
+                raise errors.HotplugError(
+                    f"the running instance {name} does not have disk {disk.uuid}"
+                )
+            limits = {"max_iops": disk.max_iops, "max_bandwidth": disk.max_bandwidth}
+            drive = msgspec.structs.replace(known[0], **limits)
+            setup.limit(change.qmp, drive)
+            drives = [drive if d.uuid == drive.uuid else d for d in change.runtime.drives]
+            change.save(drives=tuple(drives))
 
     def resize_disk(self, name: str, drive: Drive, size: int) -> None:
         """Tell the guest how large a disk is now; ``size`` in MiB counts where it is not seen."""

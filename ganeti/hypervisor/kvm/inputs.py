@@ -30,10 +30,8 @@ def guest(
     disks: Sequence[AttachedDisk],
     params: KvmParams,
     cards: Sequence[network.OpenCard],
-    *,
-    paused: bool,
 ) -> argv.Guest:
-    """The guest as QEMU shall see it.
+    """The guest as QEMU shall see it, but for what is known only at the start.
 
     Raises:
         HypervisorError: a disk is not there, the display's interface has no address.
@@ -48,7 +46,6 @@ def guest(
         nics=tuple(card.nic for card in cards),
         port=instance.network_port,
         display_address=screen_address(params),
-        paused=paused,
     )
 
 
@@ -84,6 +81,8 @@ def drive(attached: AttachedDisk) -> Drive:
         block=block,
         uri=attached.uri,
         shared=attached.shared,
+        max_iops=disk.max_iops,
+        max_bandwidth=disk.max_bandwidth,
     )
 
 

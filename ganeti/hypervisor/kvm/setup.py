@@ -1,11 +1,12 @@
-"""What a new guest needs from outside before it may run: its processors, and its password."""
+"""What a new guest needs from outside before it may run: processors, password, limits of disks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ganeti.hypervisor.kvm import inputs, pinning
+from ganeti.hypervisor.kvm import devices, inputs, pinning
+from ganeti.hypervisor.kvm.devices import Drive
 from ganeti.hypervisor.kvm.display import password_protocol
 from ganeti.hypervisor.kvm.params import KvmParams
 
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from ganeti.hypervisor.kvm.qmp import Qmp
 
 
-def is_needed(params: KvmParams) -> bool:
-    """Whether QEMU has to be told something by :func:`finish`, and so must start paused."""
-    return bool(password_protocol(params)) or ":" in params.cpu_mask
+def is_needed(params: KvmParams, drives: Sequence[Drive]) -> bool:
+    """Whether :func:`finish` has something to do, so that QEMU must start paused."""
+    limited = any(drive.limited for drive in drives)
+    return limited or bool(password_protocol(params)) or ":" in params.cpu_mask
 
 
 def pin(pid: int | None, masks: Sequence[pinning.Mask]) -> None:
@@ -24,8 +26,10 @@ def pin(pid: int | None, masks: Sequence[pinning.Mask]) -> None:
         pinning.pin(pid, masks[0])
 
 
-def finish(qmp: Qmp, params: KvmParams, masks: Sequence[pinning.Mask]) -> None:
-    """Set the password of the display, and pin each virtual processor by its thread.
+def finish(
+    qmp: Qmp, params: KvmParams, masks: Sequence[pinning.Mask], drives: Sequence[Drive]
+) -> None:
+    """Set the password of the display, pin each virtual processor by its thread, limit disks.
 
     Raises:
         HypervisorError: no password in the file, QEMU refused, or the system.
@@ -35,6 +39,14 @@ def finish(qmp: Qmp, params: KvmParams, masks: Sequence[pinning.Mask]) -> None:
         secret = inputs.password(params, protocol)
         qmp.command("set_password", {"protocol": protocol, "password": secret})
     pin_each(qmp, masks)
+    for drive in drives:
+        if drive.limited:
+            limit(qmp, drive)
+
+
+def limit(qmp: Qmp, drive: Drive) -> None:
+    """Keep the guest to the limits of a disk, now and until they are changed; HypervisorError."""
+    qmp.command("block_set_io_throttle", devices.throttle(drive))
 
 
 def pin_each(qmp: Qmp, masks: Sequence[pinning.Mask]) -> None:

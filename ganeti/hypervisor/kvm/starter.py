@@ -150,13 +150,12 @@ class Starter:
 
     def _launch(self, start: _Start, cards: Sequence[network.OpenCard]) -> None:
         name, params, arrival = start.instance.name, start.params, start.arrival
-        held = setup.is_needed(params)
-        guest = inputs.guest(
-            start.instance, start.disks, params, cards, paused=start.paused or held
-        )
+        guest = inputs.guest(start.instance, start.disks, params, cards)
+        held = setup.is_needed(params, guest.drives)
         machine = arrival.machine if arrival else argv.machine(params, start.node)
         guest = argv.replace_late_values(
             guest,
+            paused=start.paused or held,
             user=start.user,
             machine=machine,
             incoming=arrival is not None,
@@ -197,7 +196,7 @@ class Starter:
         setup.pin(self._store.pid(name), masks)
         if held:
             with self._store.control(name) as qmp:
-                setup.finish(qmp, params, masks)
+                setup.finish(qmp, params, masks, guest.drives)
                 if not start.paused and arrival is None:
                     qmp.command("cont")
 

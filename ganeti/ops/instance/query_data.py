@@ -17,6 +17,7 @@ from ganeti.opcodes.hidden import REDACTED
 from ganeti.opcodes.instance import OpInstanceQueryData
 from ganeti.ops import annotate
 from ganeti.ops.operation import PlannedOperation
+from ganeti.ops.planning import disk_settings
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import InstanceInfo
 from ganeti.storage.registry import traits_of
@@ -131,6 +132,7 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], di
             "mode": str(disk.mode),
             "size": disk.size,
             "spindles": disk.spindles,
+            **{key: value for key in disk_settings.LIMITS if (value := getattr(disk, key))},
             "name": disk.name,
             "uuid": disk.uuid,
         }

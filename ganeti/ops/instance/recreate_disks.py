@@ -11,21 +11,21 @@ from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskMode, LockLevel, NodeUuid
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance_disks import OpInstanceRecreateDisks
 from ganeti.ops import annotate, locks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
-from ganeti.ops.planning import checks, disk_layout, snapshots
+from ganeti.ops.planning import checks, disk_layout, disk_settings, snapshots
 from ganeti.ops.steps.reservations import place
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks, space, sync
 from ganeti.ops.targets.instance import PlannedInstanceOperation
 from ganeti.rpc.calls import NodeCalls
 
-_KEYS = ("size", "mode", "spindles")
+_KEYS = ("size", "mode", "spindles", *disk_settings.LIMITS)
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,7 @@ class InstanceRecreateDisks(
             disk = disks.larger_disk(disk, params.size - disk.size)
         return disk_layout.put_on_nodes(
             self.ctx,
-            base.replace(
-                disk,
-                mode=disk.mode if params.mode is None else DiskMode(params.mode),
-                spindles=disk.spindles if params.spindles is None else params.spindles,
-            ),
+            disk_settings.change(disk, params),
             [node.uuid for node in nodes],
         )
 

@@ -24,7 +24,17 @@ from ganeti.storage.interface import MirrorPlace, PlanRequest
 from ganeti.storage.registry import TEMPLATES, traits_of, volume_templates
 
 #: Keys of a disk that every template knows.
-_DISK_KEYS = ("size", "mode", "name", "spindles", "vg", "metavg", "adopt")
+_DISK_KEYS = (
+    "size",
+    "mode",
+    "name",
+    "spindles",
+    "max_iops",
+    "max_bandwidth",
+    "vg",
+    "metavg",
+    "adopt",
+)
 
 
 @dataclass(frozen=True)
@@ -190,6 +200,8 @@ def disk(ctx: Context, layout: Layout, index: int, item: DiskParams) -> Disk:
         mode=DiskMode(item.mode or DiskMode.RW),
         name=None if item.name == "none" else item.name,
         spindles=item.spindles,
+        max_iops=item.max_iops or 0,
+        max_bandwidth=item.max_bandwidth or 0,
         params=dict(driver.plan_params(request)),
     )
 

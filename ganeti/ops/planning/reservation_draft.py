@@ -198,6 +198,8 @@ def make_unplaced_disk(template: DiskTemplate | None, index: int, item: DiskPara
         mode=DiskMode(item.mode or DiskMode.RW),
         name=None if item.name == "none" else item.name,
         spindles=item.spindles,
+        max_iops=item.max_iops or 0,
+        max_bandwidth=item.max_bandwidth or 0,
         params=later or None,
         forthcoming=True,
     )
@@ -232,6 +234,8 @@ def request_of(disk: Disk) -> DiskParams:
         mode=disk.mode,
         name=disk.name,
         spindles=disk.spindles,
+        max_iops=disk.max_iops or None,
+        max_bandwidth=disk.max_bandwidth or None,
         ext=later,
         **known,
     )

@@ -28,7 +28,7 @@ from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.steps import images, node_checks
 from ganeti.ops.steps.running import bridges, power
-from ganeti.ops.steps.storage import adoption, space, sync
+from ganeti.ops.steps.storage import adoption, attachment, space, sync
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import NodeInstance
@@ -81,6 +81,8 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
             values = ctx.config.osparams_for(instance.os, own)
             force = self.request.force_variant
             node_checks.os_on_node(ctx, node, instance.os, values, hypervisor, force_variant=force)
+        for disk in plan.disks:
+            attachment.check_openable(ctx.config, instance, disk)
         for each in plan.nodes:
             bridges.check(ctx, instance, each)
         what = f"instance {instance.name}"

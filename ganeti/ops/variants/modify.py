@@ -11,7 +11,7 @@ from ganeti.config import parameters
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance, Reservation
-from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NodeUuid
+from ganeti.model.names import DiskTemplate, DiskUuid, NodeUuid
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
 from ganeti.model.params import VALUE_DEFAULT, expand_backend
@@ -19,7 +19,14 @@ from ganeti.opcodes.devices import DiskParams, NicParams
 from ganeti.opcodes.hidden import REDACTED, reveal_all
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops.operation import Finding, FindingOperation, PlannedOperation
-from ganeti.ops.planning import checks, device_changes, disk_layout, nics, reservation_draft
+from ganeti.ops.planning import (
+    checks,
+    device_changes,
+    disk_layout,
+    disk_settings,
+    nics,
+    reservation_draft,
+)
 from ganeti.ops.planning.device_changes import Maker
 from ganeti.ops.planning.reservation_draft import Drafted
 from ganeti.ops.steps.changes.settings_changes import Row, merge
@@ -282,20 +289,12 @@ class ReservationModify(
 
 
 def _change_disk(index: int, disk: Disk, params: DiskParams) -> Disk:
-    """A disk with another size, mode, name or number of spindles."""
-    wrong = sorted(set(params.to_wire()) - {"size", "mode", "name", "spindles"})
+    """A disk with another size or other settings."""
+    wrong = sorted(set(params.to_wire()) - {"size", *disk_settings.KEYS})
     if wrong:
         raise errors.make_invalid_error(
             f"disk {index}: {', '.join(wrong)} cannot be changed; remove the disk and add it again"
         )
     if params.size:
         disk = instance_disks.larger_disk(disk, params.size - disk.size)
-    name = disk.name
-    if params.name is not None:
-        name = None if params.name == "none" else params.name
-    return base.replace(
-        disk,
-        name=name,
-        mode=disk.mode if params.mode is None else DiskMode(params.mode),
-        spindles=disk.spindles if params.spindles is None else params.spindles,
-    )
+    return disk_settings.change(disk, params)

@@ -48,6 +48,12 @@ KIND.value("mode", "Mode", TEXT, "Whether the guest may write (rw) or not (ro)")
 KIND.value("spindles", "Spindles", NUMBER, "Number of physical disks it counts as")(
     lambda disk: disk.spindles
 )
+KIND.value("max_iops", "MaxIOPS", NUMBER, "Most reads and writes in a second; 0: no limit")(
+    lambda disk: disk.max_iops
+)
+KIND.value("max_bandwidth", "MaxBandwidth", NUMBER, "Most MiB in a second; 0: no limit")(
+    lambda disk: disk.max_bandwidth
+)
 KIND.value("forthcoming", "Forthcoming", BOOL, "Whether it is reserved or still being made")(
     lambda disk: bool(disk.forthcoming)
 )

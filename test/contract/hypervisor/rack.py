@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -98,9 +98,10 @@ class Rack:
         guest: Callable[[Path], Path] = boot_sectors.obedient,
         *,
         booted: bool = True,
+        more: Sequence[AttachedDisk] = (),
     ) -> list[AttachedDisk]:
-        """Start and wait until the guest says hello."""
-        disks = self.disks(instance, guest)
+        """Start, with further disks, and wait until the guest says hello."""
+        disks = [*self.disks(instance, guest), *more]
         self.driver.start(instance, disks)
         if booted:
             self.wait_hello(instance)

@@ -152,6 +152,31 @@ def test_guest_learns_of_a_larger_disk(kvm: Any) -> None:
         kvm.driver.resize_disk(instance, disk(kvm), 4)
 
 
+def limits(rack: Rack, instance: NodeInstance, item: AttachedDisk) -> tuple[int, int]:
+    """Operations and bytes in a second that QEMU lets the guest have."""
+    found = {
+        entry["qdev"].split("/")[-2 if entry["qdev"].endswith("virtio-backend") else -1]: entry
+        for entry in ask(rack, instance, "query-block")
+        if entry.get("qdev")
+    }
+    inserted = found[devices.disk_id(item.disk.uuid)]["inserted"]
+    return inserted["iops"], inserted["bps"]
+
+
+def test_a_guest_is_kept_to_the_limits_of_its_disks(kvm: Any) -> None:
+    """From its start, when they change, and of a disk that comes later."""
+    instance = kvm.instance()
+    slow = disk(kvm, max_iops=50, max_bandwidth=3)
+    kvm.start(instance, boot_sectors.ejecting, more=[slow])
+    assert limits(kvm, instance, slow) == (50, 3 << 20)
+    kvm.driver.plug_disk(instance, item := disk(kvm, max_iops=7))
+    assert limits(kvm, instance, item) == (7, 0)
+    kvm.driver.limit_disk(instance, msgspec.structs.replace(item.disk, max_iops=0, max_bandwidth=9))
+    assert limits(kvm, instance, item) == (0, 9 << 20)
+    with pytest.raises(errors.HotplugError, match="does not have disk"):
+        kvm.driver.limit_disk(instance, disk(kvm).disk)
+
+
 def test_card_comes_and_goes(kvm: Any) -> None:
     instance = kvm.instance()
     kvm.start(instance, boot_sectors.ejecting)
@@ -389,6 +414,8 @@ def test_devices_are_where_they_were_after_a_move(kvm: Any, tmp_path: Path) -> N
         first, second = disk(kvm), disk(kvm)
         for item in (first, second):
             kvm.driver.plug_disk(instance, item)
+        second = AttachedDisk(msgspec.structs.replace(second.disk, max_iops=70), second.path)
+        kvm.driver.limit_disk(instance, second.disk)
         kvm.driver.plug_nic(instance, 0, card := nic())
         kvm.driver.unplug_disk(instance, first.disk)
         kvm.driver.plug_nic(instance, 1, nic("aa:00:00:11:22:44"))
@@ -406,6 +433,7 @@ def test_devices_are_where_they_were_after_a_move(kvm: Any, tmp_path: Path) -> N
         found = target.driver.info(instance.name)
         assert found is not None
         assert found.memory == 12
+        assert limits(target, instance, second) == (70, 0)
         target.driver.unplug_nic(instance, card)
         target.driver.unplug_disk(instance, second.disk)
     finally:

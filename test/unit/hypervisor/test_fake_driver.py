@@ -17,6 +17,7 @@ from ganeti.hypervisor.fake_script import Method
 from ganeti.hypervisor.interface import (
     AttachedDisk,
     Ballooning,
+    DiskLimiting,
     Holding,
     Hotpluggable,
     Hypervisor,
@@ -77,6 +78,7 @@ METHODS: dict[str, Call] = {
     "unplug_nic": lambda d: d.unplug_nic(instance(), NIC),
     "change_nic": lambda d: d.change_nic(instance(), 0, NIC),
     "resize_disk": lambda d: d.resize_disk(instance(), AttachedDisk(DISK, "/d"), 8),
+    "limit_disk": lambda d: d.limit_disk(instance(), DISK),
     "change_media": lambda d: d.change_media(instance()),
     "set_vcpus": lambda d: d.set_vcpus(instance()),
     "check_migratable": lambda d: d.check_migratable(instance()),
@@ -229,7 +231,8 @@ def test_file_of_a_guest_that_is_damaged(driver: FakeHypervisor) -> None:
 
 def test_it_has_every_ability(driver: FakeHypervisor) -> None:
     """The script can name every method that a caller may use, and no other."""
-    kinds = (Hypervisor, Ballooning, Holding, Hotpluggable, ProcessorChanging, Migratable)
+    kinds = (Hypervisor, Ballooning, Holding, DiskLimiting)
+    kinds += (Hotpluggable, ProcessorChanging, Migratable)
     assert all(isinstance(driver, kind) for kind in kinds)
     promised = {name for kind in kinds for name, value in vars(kind).items() if callable(value)}
     promised -= {"__init__", "__subclasshook__", "_no_init_or_replace_init"}

@@ -65,7 +65,7 @@ def test_processors_that_the_system_refuses() -> None:
 
 
 def test_only_what_needs_it_starts_paused() -> None:
-    assert not setup.is_needed(params.KvmParams())
-    assert not setup.is_needed(params.KvmParams(cpu_mask="0-1"))
-    assert setup.is_needed(params.KvmParams(cpu_mask="0:1"))
-    assert setup.is_needed(params.KvmParams(spice_bind="::1", spice_password_file="/s"))
+    assert not setup.is_needed(params.KvmParams(), [])
+    assert not setup.is_needed(params.KvmParams(cpu_mask="0-1"), [])
+    assert setup.is_needed(params.KvmParams(cpu_mask="0:1"), [])
+    assert setup.is_needed(params.KvmParams(spice_bind="::1", spice_password_file="/s"), [])

@@ -74,7 +74,7 @@ def test_a_configuration_of_another_implementation_survives() -> None:
 OWN_KEYS = {
     "Cluster": {"auto_failover_after", "auto_fence_after"},
     "ConfigData": {"images"},
-    "Disk": {"tags"},
+    "Disk": {"tags", "max_iops", "max_bandwidth"},
     "Instance": {"reservation", "creating", "image", "cloud_init", "snapshots", "backup"},
     "Network": {"dns", "mtu"},
     "Node": {"maintenance"},

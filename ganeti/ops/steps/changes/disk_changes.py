@@ -12,12 +12,12 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskMode, HotplugAction, LockLevel
+from ganeti.model.names import HotplugAction, LockLevel
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import checks, device_changes, disk_layout, snapshots
+from ganeti.ops.planning import checks, device_changes, disk_layout, disk_settings, snapshots
 from ganeti.ops.planning.device_changes import Maker, Step
 from ganeti.ops.steps.changes.settings_changes import Row
 from ganeti.ops.steps.running import hotplug
@@ -25,8 +25,6 @@ from ganeti.ops.steps.storage import attachment, disks, space, sync
 from ganeti.storage.registry import TEMPLATES
 
 _AWAY = (DdmFull.REMOVE, DdmFull.DETACH)
-#: Keys of a disk that can be changed.
-_CHANGEABLE = ("mode", "name", "spindles")
 
 
 @dataclass
@@ -65,20 +63,18 @@ class _Planner:
 
     def modify(self, index: int, disk: Disk, params: DiskParams) -> Disk:
         given = params.to_wire()
-        wrong = sorted(set(given) - set(_CHANGEABLE))
+        wrong = sorted(set(given) - set(disk_settings.KEYS))
         if wrong:
             hint = " (see gnt-instance grow-disk)" if "size" in wrong else ""
             raise errors.make_invalid_error(
-                f"disk {index}: {', '.join(wrong)} of an existing disk cannot be changed{hint}"
+                f"disk {index}: {', '.join(wrong)} of an existing disk cannot be changed, only"
+                f" {', '.join(disk_settings.KEYS)}{hint}"
             )
-        name = disk.name
-        if params.name is not None:
-            name = None if params.name == "none" else params.name
-        mode = disk.mode if params.mode is None else DiskMode(params.mode)
-        spindles = disk.spindles if params.spindles is None else params.spindles
         if params.spindles is not None:
             checks.spindles_count(self._ctx.config, f"disk {index}", disk.nodes)
-        return base.replace(disk, mode=mode, name=name, spindles=spindles)
+        changed = disk_settings.change(disk, params)
+        attachment.check_openable(self._ctx.config, self._instance, changed)
+        return changed
 
     def attach(self, index: int, params: DiskParams) -> Disk:
         disk = attachment.find(self._ctx.config, self._instance, index, params)
@@ -228,6 +224,9 @@ def finish(ctx: Context, instance: Instance, changes: DiskChanges, *, plug: bool
     disks.relabel(ctx, instance, changes.devices(DdmFull.ATTACH))
     for failure in disks.remove(ctx, changes.devices(DdmFull.REMOVE), instance.primary_node):
         ctx.warn(f"not removed: {failure}")
+    for step in changes.steps:
+        if step.before and step.after:
+            hotplug.report_limits(ctx, instance, step.before, step.index)
     if not plug:
         return
     for step in changes.steps:

@@ -9,6 +9,7 @@ from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.model.nic import Nic
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
+from ganeti.ops.planning import disk_settings
 from ganeti.ops.steps.running import power
 from ganeti.rpc import wire
 from ganeti.rpc.calls import NodeCalls
@@ -30,7 +31,7 @@ def obstacle(ctx: Context, instance: Instance) -> str | None:
 def change_disk(
     ctx: Context, instance: Instance, action: HotplugAction, disk: Disk, index: int
 ) -> None:
-    """Add or remove a disk; it is assembled. Raises HotplugError."""
+    """Add, remove or limit a disk; it is assembled. Raises HotplugError."""
     node = power.primary(ctx, instance)
     wire = annotate.disk(ctx.config, disk, node.group)
     _change(ctx, instance, action, HotplugTarget.DISK, wire, index)
@@ -63,6 +64,24 @@ def _change(
         None,
         index,
     )
+
+
+def report_limits(ctx: Context, instance: Instance, before: Disk, index: int) -> None:
+    """Keep a running instance to new limits of a disk; a failure is only reported.
+
+    ``before`` is the disk as it was; the configuration has what it is now.
+    """
+    disk = ctx.config.disks[before.uuid]
+    if not disk_settings.list_changed(before, disk, *disk_settings.LIMITS):
+        return
+    try:
+        if power.query_running(ctx, instance) is not None:
+            change_disk(ctx, instance, HotplugAction.MODIFY, disk, index)
+    except errors.GanetiError as err:
+        ctx.warn(
+            f"the running instance keeps the old limits of disk {index} until its next start:"
+            f" {errors.text(err)}"
+        )
 
 
 def report_size(ctx: Context, instance: Instance, index: int) -> None:

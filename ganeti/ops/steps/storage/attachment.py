@@ -14,7 +14,7 @@ from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.enums import DdmFull
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import checks
+from ganeti.ops.planning import checks, disk_settings
 from ganeti.ops.steps.storage import disks
 from ganeti.rpc.calls import NodeCalls
 
@@ -120,7 +120,8 @@ def _check_place(config: Config, instance: Instance, disk: Disk) -> None:
 
 
 def check_openable(config: Config, instance: Instance, disk: Disk) -> None:
-    """Refuse a disk that the hypervisor of an instance cannot open. Pure; OpPrereqError."""
+    """Refuse a disk that an instance's hypervisor cannot open or limit. Pure; OpPrereqError."""
+    disk_settings.check_limits(instance.real_hypervisor, disk)
     group = config.nodes[instance.primary_node].group
     params = {**config.diskparams(disk.real_template, group), **(disk.params or {})}
     if params.get("access") != "userspace":

@@ -199,6 +199,8 @@ def _plan_part(
         name=old.name,
         mode=old.mode,
         spindles=old.spindles,
+        max_iops=old.max_iops,
+        max_bandwidth=old.max_bandwidth,
         tags=old.tags,
         ctime=old.ctime,
     )
