@@ -48,7 +48,7 @@ NAMES: Mapping[str, Override] = {
     "candidate_pool_size": override("-C", "--candidate-pool-size"),
     "disk_state": override(
         kind="identkeyval",
-        metavar="<storage>/<name>:<key>=<value>,...",
+        metavar="plain/<volume-group>:<key>=<value>,...",
         take=values.disk_state,
     ),
     "disk_template": override("-t", "--disk-template"),

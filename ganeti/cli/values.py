@@ -261,7 +261,7 @@ def disk_state(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, dict[str, A
         storage, slash, name = place.partition("/")
         if not (storage and slash and name):
             raise errors.OpPrereqError(
-                f"'{place}' is not a storage unit: expected a form like lvm-vg/xenvg",
+                f"'{place}' is not a storage unit: expected a form like plain/xenvg",
                 errors.ErrorCode.INVAL,
             )
         result.setdefault(storage, {})[name] = keys

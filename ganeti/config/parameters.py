@@ -20,13 +20,9 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import params
 from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate, NicMode
+from ganeti.model.node_state import DISK_STATE_KEYS, HV_STATE_KEYS, VOLUMES
 from ganeti.model.params import BackendParams, NicParams, NodeParams, Params
 from ganeti.storage.registry import TEMPLATES, default_params
-
-#: Keys of the state of a hypervisor on a node: memory in MiB, processors.
-HV_STATE_KEYS = ("cpu_node", "cpu_total", "mem_hv", "mem_node", "mem_total")
-#: Keys of the state of a storage unit, in MiB.
-DISK_STATE_KEYS = ("disk_overhead", "disk_reserved", "disk_total")
 
 _MAC_PREFIX = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){2}")
 #: Name of a bridge, a switch or a routing table.
@@ -285,20 +281,19 @@ def hv_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Pa
 
 
 def disk_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Params:
-    """State of storage ``{template: {unit: {key: MiB}}}`` after a change.
+    """State of volume groups ``{"plain": {name: {key: MiB}}}`` after a change.
 
     Raises:
-        ParameterError: a kind of storage that is none, an unknown key, or not an integer.
+        ParameterError: another kind of storage, an unknown key, or not an integer.
     """
     result: Params = {
         kind: {unit: dict(values) for unit, values in units.items()}
         for kind, units in (current or {}).items()
     }
     for kind, units in change.items():
-        if kind not in set(DiskTemplate):
+        if kind != VOLUMES:
             raise errors.ParameterError(
-                f"storage state: unknown disk template '{kind}'; choose from"
-                f" {', '.join(DiskTemplate)}"
+                f"storage state: only volume groups have one, as {VOLUMES}/NAME, not '{kind}'"
             )
         if not isinstance(units, Mapping):
             raise errors.ParameterError(f"storage state of {kind} must name storage units")
@@ -323,4 +318,7 @@ def _state(current: Mapping[str, object], given: object, known: Iterable[str], w
         for key, value in given.items()
         if value != params.VALUE_DEFAULT
     }
+    for key, number in own.items():
+        if number < 0:
+            raise errors.ParameterError(f"'{key}' in {what} is {number}, which is below zero")
     return merge(current, given, own)

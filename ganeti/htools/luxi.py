@@ -14,7 +14,7 @@ from ganeti.placement.facts import Cluster
 _NODE = (
     *("name", "mtotal", "mnode", "mfree", "dtotal", "dfree", "ctotal", "cnos", "offline"),
     *("drained", "vm_capable", "ndp/spindle_count", "group.uuid", "tags"),
-    *("ndp/exclusive_storage", "sptotal", "spfree", "ndp/cpu_speed"),
+    *("ndp/exclusive_storage", "sptotal", "spfree", "ndp/cpu_speed", "hv_state", "disk_state"),
 )
 _INSTANCE = (
     *("name", "disk_usage", "be/memory", "be/vcpus", "status", "pnode", "snodes", "tags"),

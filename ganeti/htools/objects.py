@@ -7,7 +7,17 @@ from typing import Any
 
 from ganeti.htools import wire
 from ganeti.htools.wire import Json
-from ganeti.placement.facts import Cluster, Group, Instance, Node
+from ganeti.model import node_state
+from ganeti.placement.facts import LOCAL, TURNING, Cluster, Group, Instance, Node
+
+#: Fields of a node and what the same numbers are called in node calls.
+_RESOURCES = {
+    "mtotal": "memory_total",
+    "mnode": "memory_dom0",
+    "mfree": "memory_free",
+    "ctotal": "cpu_total",
+    "cnos": "cpu_dom0",
+}
 
 
 def build(
@@ -20,7 +30,9 @@ def build(
     """The cluster; objects have the names of query fields as keys, None for what is unknown."""
     hypervisor = info.get("default_hypervisor")
     made = [_group(raw) for raw in groups]
-    known = tuple(_node(raw, info.get("master"), hypervisor, static_memory) for raw in nodes)
+    known = tuple(
+        _node(_set_aside(raw, info), info.get("master"), hypervisor, static_memory) for raw in nodes
+    )
     return Cluster(
         groups=tuple(made),
         nodes=known,
@@ -43,6 +55,22 @@ def _group(raw: Json) -> Group:
         wire.take(raw, "alloc_policy", str, where),
         wire.names(raw.get("tags"), where),
     )
+
+
+def _set_aside(raw: Json, info: Json) -> Json:
+    """A node without what administrators set aside on it, where the source tells of that."""
+    states = (raw.get("hv_state") or {}).get(info.get("default_hypervisor"), {})
+    told = {theirs: wire.amount(raw.get(ours)) for ours, theirs in _RESOURCES.items()}
+    known = {name: number for name, number in told.items() if number is not None}
+    limited = node_state.limit_resources(known, states)
+    result = {**raw, **{key: limited.get(name) for key, name in _RESOURCES.items()}}
+    local = (name for name in info.get("enabled_disk_templates") or () if name in LOCAL)
+    if next(local, "") in TURNING:
+        groups = (raw.get("disk_state") or {}).get(node_state.VOLUMES, {})
+        room = (wire.amount(raw.get("dtotal")) or 0, wire.amount(raw.get("dfree")) or 0)
+        room = node_state.limit_room(room, groups.get(info.get("volume_group_name"), {}))
+        result["dtotal"], result["dfree"] = room
+    return result
 
 
 def _node(raw: Json, master: Any, hypervisor: Any, static_memory: int) -> Node:

@@ -86,12 +86,8 @@ class Cluster(Tagged, frozen=True, kw_only=True):
     ] = 2
     prealloc_wipe_disks: bool = False
     ipolicy: dict[str, Any] = {}
-    hv_state_static: Annotated[
-        dict[str, Any], doc("State of hypervisors, as administrators described it")
-    ] = {}
-    disk_state_static: Annotated[
-        dict[str, Any], doc("State of storage, as administrators described it")
-    ] = {}
+    hv_state_static: Annotated[dict[str, Any], doc("What is set aside of hypervisors")] = {}
+    disk_state_static: Annotated[dict[str, Any], doc("What is set aside of volume groups")] = {}
     enabled_disk_templates: tuple[str, ...] = ()
     candidate_certs: Annotated[
         dict[NodeUuid, str],

@@ -29,6 +29,7 @@ from ganeti.model.names import (
 )
 from ganeti.model.network import Network
 from ganeti.model.node import Node
+from ganeti.model.node_state import VOLUMES, fill_states
 from ganeti.model.params import GLOBAL_NODE_PARAMS, Params, fill
 
 U = TypeVar("U", bound=str)
@@ -331,6 +332,20 @@ class Config:
         group = self.groups.get(node.group)
         own = {key: node.ndparams[key] for key in node.ndparams if key not in GLOBAL_NODE_PARAMS}
         return fill(self.cluster.ndparams, group.ndparams if group else {}, own)
+
+    def hv_state(self, node: Node) -> Params:
+        """What is set aside of each hypervisor: cluster, then group, then node."""
+        return fill_states(*(each.hv_state_static for each in self._levels(node)))
+
+    def disk_state(self, node: Node) -> Params:
+        """What is set aside of each volume group: cluster, then group, then node."""
+        levels = (each.disk_state_static or {} for each in self._levels(node))
+        return fill_states(*(level.get(VOLUMES) for level in levels))
+
+    def _levels(self, node: Node) -> list[Cluster | NodeGroup | Node]:
+        """Who sets what holds for a node, from the most general on."""
+        group = self.groups.get(node.group)
+        return [self.cluster, *([group] if group else []), node]
 
     def diskparams(self, template: str, group_uuid: GroupUuid) -> Params:
         group = self.groups.get(group_uuid)

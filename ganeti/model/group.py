@@ -28,9 +28,9 @@ class NodeGroup(Tagged, frozen=True, kw_only=True):
         dict[NetworkUuid, dict[str, Any]],
         doc("Mode, link and VLAN of the connection to each network, by UUID of the network"),
     ] = {}
-    hv_state_static: Annotated[
-        dict[str, Any] | None, doc("State of hypervisors, as administrators described it")
-    ] = None
+    hv_state_static: Annotated[dict[str, Any] | None, doc("What is set aside of hypervisors")] = (
+        None
+    )
     disk_state_static: Annotated[
-        dict[str, Any] | None, doc("State of storage, as administrators described it")
+        dict[str, Any] | None, doc("What is set aside of volume groups")
     ] = None

@@ -29,11 +29,11 @@ class Node(Tagged, frozen=True, kw_only=True):
         dict[str, Any], doc("Node parameters that differ from those of its group")
     ] = {}
     powered: bool = True
-    hv_state_static: Annotated[
-        dict[str, Any] | None, doc("State of hypervisors, as administrators described it")
-    ] = None
+    hv_state_static: Annotated[dict[str, Any] | None, doc("What is set aside of hypervisors")] = (
+        None
+    )
     disk_state_static: Annotated[
-        dict[str, Any] | None, doc("State of storage, as administrators described it")
+        dict[str, Any] | None, doc("What is set aside of volume groups")
     ] = None
     maintenance: Annotated[
         dict[str, Any] | None,

@@ -87,8 +87,14 @@ VerifyClutter = Annotated[bool, doc("Also report keys of unknown nodes in SSH fi
 IsStrict = Annotated[bool, doc("Treat nodes that do not answer as errors")]
 
 # Settings
-HvState = Annotated[Params | None, doc("State of hypervisors, by hypervisor")]
-DiskState = Annotated[Params | None, doc("State of storage, by storage type")]
+HvState = Annotated[
+    Params | None,
+    doc("Memory and processors set aside, by hypervisor, as in kvm:mem_node=2048"),
+]
+DiskState = Annotated[
+    Params | None,
+    doc("Room set aside, as in plain/xenvg:disk_reserved=10240"),
+]
 NodeParams = Annotated[Params | None, doc("Node parameters")]
 IPolicy = Annotated[Params | None, doc("Instance policy")]
 DiskTemplateParams = Annotated[

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ganeti import errors
+from ganeti.model import node_state
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
@@ -12,8 +14,11 @@ from ganeti.model.node import Node
 from ganeti.ops.board.node_answers import NO_UNIT, SPINDLES, Answers, NodeFacts
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import InstanceInfo
 from ganeti.storage.registry import TEMPLATES, traits_of
 
+#: Type, name and parameters of a storage unit that a node is asked about.
+Unit = tuple[str, str, list[Any]]
 #: Seconds that nodes get to tell what is free.
 PATIENCE = 60.0
 
@@ -24,7 +29,7 @@ def ask_nodes(ctx: Context, template: str = "", config: Config | None = None) ->
     ``template`` tells which storage matters; without one it is that of the first template that is
     enabled. Blocks for two calls to all nodes that are online, at most :data:`PATIENCE` seconds.
     Never fails for a node. Answers are not older than this call; requests at the same moment share
-    them.
+    them. What is set aside on a node (``hv_state``, ``disk_state``) counts as not there.
     """
     config = config or ctx.config
     cluster = config.cluster
@@ -48,24 +53,43 @@ def ask_nodes(ctx: Context, template: str = "", config: Config | None = None) ->
             ctx.warn(f"left out of the choice: {errors.text(problem) if problem else ''}")
             continue
         _boot, rooms, resources = info.get()
-        told = {
-            kind: (int(room.get("storage_size") or 0), int(room.get("storage_free") or 0))
-            for (kind, _name, _params), room in zip(units[node.uuid], rooms or [])
-        }
-        spindles = told.pop(SPINDLES, (0, 0))
-        space = next(iter(told.values()), (0, 0))
-        found[node.uuid] = NodeFacts(resources[0] if resources else {}, space, spindles, runs.get())
+        resource = resources[0] if resources else {}
+        found[node.uuid] = describe(
+            config, node, units[node.uuid], rooms or [], resource, runs.get()
+        )
     return Answers(config, found, storage_unit(cluster, template) or NO_UNIT)
 
 
-def _units(config: Config, node: Node, template: str) -> list[tuple[str, str, list[Any]]]:
+def describe(
+    config: Config,
+    node: Node,
+    units: Sequence[Unit],
+    rooms: Sequence[Mapping[str, Any]],
+    resources: Mapping[str, Any],
+    running: Mapping[str, InstanceInfo],
+) -> NodeFacts:
+    """What a node has for instances: what it says, without what is set aside there. Pure."""
+    room = {SPINDLES: (0, 0)}
+    space = (0, 0)
+    for (kind, name, _params), told in zip(units, rooms):
+        room[kind] = (int(told.get("storage_size") or 0), int(told.get("storage_free") or 0))
+        if kind == "lvm-vg":
+            room[kind] = node_state.limit_room(room[kind], config.disk_state(node).get(name, {}))
+        if kind != SPINDLES:
+            space = room[kind]
+    state = config.hv_state(node).get(config.cluster.enabled_hypervisors[0], {})
+    has = node_state.limit_resources(resources, state)
+    return NodeFacts(has, space, room[SPINDLES], running)
+
+
+def _units(config: Config, node: Node, template: str) -> list[Unit]:
     """What to ask a node about: the storage that matters, and its spindles if it is exclusive."""
     unit = storage_unit(config.cluster, template)
     if unit is None:
         return []
     kind, name = unit
     exclusive = kind == "lvm-vg" and bool(config.ndparams(node).get("exclusive_storage"))
-    found: list[tuple[str, str, list[Any]]] = [(kind, name, [True] if exclusive else [])]
+    found: list[Unit] = [(kind, name, [True] if exclusive else [])]
     if exclusive:
         found.append((SPINDLES, name, [True]))
     return found

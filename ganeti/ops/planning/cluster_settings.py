@@ -86,11 +86,6 @@ def _find_limits(op: OpClusterSetParams) -> list[str]:
             "WARNING: max_tracked_jobs has no effect: all jobs are followed at no cost;"
             " max_running_jobs limits how many run"
         )
-    if op.hv_state or op.disk_state:
-        notes.append(
-            "WARNING: hv_state and disk_state are only stored, as in Ganeti: nodes report their"
-            " memory, processors and disks themselves"
-        )
     if op.maintain_node_health:
         notes.append(
             "NOTE: maintain_node_health works on nodes that can ask ganeti-confd of a master"

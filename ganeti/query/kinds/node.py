@@ -9,6 +9,7 @@ from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.model.cluster import Cluster
 from ganeti.model.node import Node
+from ganeti.model.node_state import VOLUMES
 from ganeti.query.field import NODATA, OFFLINE, UNAVAIL, Context, Kind, Task, make_failed_cell
 from ganeti.query.kinds import ndparams, node_reserved, stamps
 from ganeti.query.live import NO_ANSWER, Need, NodeInfo, NodeRequest, NodeState, StorageUnit
@@ -116,17 +117,25 @@ KIND.attribute(
 )
 
 
-@KIND.value("hv_state", "HypervisorState", OTHER, "Static hypervisor state, which is not used")
-def _hv_state(_: Node) -> None:
-    return None
-
-
-@KIND.value("disk_state", "DiskState", OTHER, "Static disk state, which is not used")
-def _disk_state(_: Node) -> None:
-    return None
-
-
 # from the rest of the configuration ----------------------------------------------------------
+
+
+@KIND.field("hv_state", "HypervisorState", OTHER, "What is set aside of each hypervisor")
+def _hv_state(ctx: Context) -> Column[Node]:
+    def column(node: Node) -> Cell:
+        found = ctx.config.hv_state(node)
+        return (0, found) if found else UNAVAIL
+
+    return column
+
+
+@KIND.field("disk_state", "DiskState", OTHER, "What is set aside of volume groups")
+def _disk_state(ctx: Context) -> Column[Node]:
+    def column(node: Node) -> Cell:
+        found = ctx.config.disk_state(node)
+        return (0, {VOLUMES: found}) if found else UNAVAIL
+
+    return column
 
 
 @KIND.field("master", "IsMaster", BOOL, "Whether the node is the master")

@@ -16,6 +16,7 @@ LIMITS = "test/unit/model/test_model_params.py::test_each_limit_is_kept"
 NETWORK_STORAGE = "test/unit/storage/test_network_devices.py::"
 
 OPS = "test/unit/ops/test_op_parameter_effects.py::"
+INSIDE = "test/unit/ops/test_op_allocator_inside.py::"
 PLACEMENT = "test/unit/placement/test_parameter_effects.py::"
 
 #: A third part is the word by which the test knows the parameter, if it is another one.
@@ -113,6 +114,14 @@ EFFECTS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
     "cluster uid_pool": (
         "users of guests",
         "test/unit/hypervisor/test_kvm_uids.py::test_each_start_gets_a_user_of_its_own",
+    ),
+    "cluster hv_state": (
+        "places that are chosen",
+        f"{INSIDE}test_what_is_set_aside_on_a_node_is_not_chosen",
+    ),
+    "cluster disk_state": (
+        "room that is left",
+        f"{INSIDE}test_what_is_set_aside_of_a_volume_group_is_not_free",
     ),
     "cluster hidden_os": (
         "lists leave it out",

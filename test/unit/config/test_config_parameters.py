@@ -121,9 +121,13 @@ def test_states() -> None:
     assert parameters.hv_state(state, {"fake": {"mem_node": "default"}}) == {
         "fake": {"cpu_total": 4}
     }
-    assert parameters.disk_state(None, {"file": {"x": {"disk_total": "9"}}}) == {
-        "file": {"x": {"disk_total": 9}}
+    assert parameters.disk_state(None, {"plain": {"x": {"disk_total": "9"}}}) == {
+        "plain": {"x": {"disk_total": 9}}
     }
+    with pytest.raises(errors.ParameterError, match="only volume groups have one, as plain/NAME"):
+        parameters.disk_state(None, {"file": {"x": {"disk_total": "9"}}})
+    with pytest.raises(errors.ParameterError, match=r"'disk_reserved' in .* is -1"):
+        parameters.disk_state(None, {"plain": {"x": {"disk_reserved": -1}}})
     for wrong in ({"zen": {}}, {"fake": {"memory": 1}}, {"fake": 3}, {"fake": {"mem_hv": "x"}}):
         with pytest.raises(errors.ParameterError):
             parameters.hv_state(None, wrong)

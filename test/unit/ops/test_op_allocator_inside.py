@@ -14,6 +14,7 @@ from one_process import OneProcess
 
 from ganeti import errors
 from ganeti.model.names import DiskTemplate, LockLevel
+from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import EvacMode, InstCreateMode
 from ganeti.opcodes.instance_create import OpInstanceCreate, OpInstanceMultiAlloc
@@ -112,6 +113,36 @@ def test_a_program_is_told_of_places_that_were_chosen_a_moment_ago(cluster: OneP
     first.close()
     later = json.loads(ask.format_request(cluster._context(job(cluster, 103)), {}))
     assert later["nodes"][name]["free_memory"] == 3000
+
+
+def test_what_is_set_aside_on_a_node_is_not_chosen(cluster: OneProcess) -> None:
+    """``hv_state`` of a node, and of the whole cluster."""
+    free(cluster, 3000, 9000, 3500)
+    aside = {"fake": {"mem_node": 8000}}
+    cluster.run(OpNodeSetParams(node_name="node2.example.com", hv_state=aside))
+    cluster.run(create("web1"))
+    assert primary(cluster, "web1") == "node3"
+    cluster.run(OpClusterSetParams(hv_state=aside))
+    with pytest.raises(errors.OpPrereqError, match=r"needs another .* MiB of memory"):
+        cluster.run(create("web2"))
+    cluster.run(OpNodeSetParams(node_name="node1.example.com", hv_state={"fake": {"mem_node": 0}}))
+    cluster.run(create("web3"))
+    assert primary(cluster, "web3") == "node1"
+
+
+def test_what_is_set_aside_of_a_volume_group_is_not_free(cluster: OneProcess) -> None:
+    """``disk_state``, which also bounds the size."""
+    state = {"plain": {"xenvg": {"disk_reserved": 100, "disk_overhead": 20, "disk_total": 900}}}
+    cluster.run(OpNodeSetParams(node_name="node2.example.com", disk_state=state))
+    told = {"storage_size": 1000, "storage_free": 500}
+    rooms = {}
+    for node in cluster.config.nodes.values():
+        for name in ("xenvg", "other"):
+            units = [("lvm-vg", name, [])]
+            facts = gather.describe(cluster.config, node, units, [told], {}, {})
+            rooms[node.name.partition(".")[0], name] = facts.room
+    assert rooms.pop(("node2", "xenvg")) == (900, 500 - 100 - 120)
+    assert set(rooms.values()) == {(1000, 500)}
 
 
 # at the same moment ------------------------------------------------------------------------------

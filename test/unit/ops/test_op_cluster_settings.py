@@ -267,8 +267,6 @@ def test_settings_without_effect_say_so() -> None:
     assert decide(config(), max_running_jobs=3, maintain_node_health=False).notes == ()
     tracked, health = decide(config(), max_tracked_jobs=3, maintain_node_health=True).notes
     assert "max_tracked_jobs has no effect" in tracked
-    [stored] = decide(config(), hv_state={"fake": {"mem_node": 100}}).notes
-    assert "are only stored" in stored
     assert "can ask ganeti-confd" in health
 
 
