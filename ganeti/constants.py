@@ -22,6 +22,8 @@ CONFD: Final = "ganeti-confd"
 MOND: Final = "ganeti-mond"
 METAD: Final = "ganeti-metad"
 WATCHER: Final = "ganeti-watcher"
+#: Who asked, in the reason trail of every job of the watcher.
+WATCHER_SOURCE: Final = "gnt:watcher"
 
 #: User that the remote API runs as; it hands in jobs for its own users.
 RAPI_USER: Final = "gnt-rapi"

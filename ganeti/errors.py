@@ -106,7 +106,7 @@ class AddressPoolError(GenericError):
 
 
 class RemoteError(GenericError):
-    """A node gave a wrong answer."""
+    """A node or another server gave no answer or a wrong one."""
 
 
 class RpcError(GenericError):

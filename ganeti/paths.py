@@ -108,6 +108,11 @@ class Paths:
         return self.data / "verify-findings.json"
 
     @property
+    def notifications(self) -> Path:
+        """What the master has told of and has still to send, see ``master/notifier.py``."""
+        return self.data / "notifications.json"
+
+    @property
     def ca_cert(self) -> Path:
         """Certificates of the cluster authority, PEM, readable by all; may hold several."""
         return self.data / "ca.pem"
@@ -395,6 +400,11 @@ class Paths:
     def file_storage_paths(self) -> Path:
         """Directories that may hold file disks, one a line, ``#`` comments."""
         return self.conf / "file-storage-paths"
+
+    @property
+    def notify_commands(self) -> Path:
+        """Directory of the programs that notifications may run on the master."""
+        return self.conf / "notify-commands"
 
     @property
     def restricted_commands(self) -> Path:

@@ -675,6 +675,24 @@ OPCODES: dict[str, Any] = {
         ('ndparams', 'keyval', None, (), 'Node parameters'),
         ('powered', 'bool', None, (), 'Whether the node is recorded as switched on'),
     )),
+    'OP_NOTIFICATION_ADD': ('Add a notification: where notices of events are sent.', (
+        ('notification_name', 'string', None, (), 'Name of the notification'),
+        ('webhook', '', None, (), 'URL that gets messages as JSON; https only'),
+        ('mail', 'list', None, (), 'Addresses that get messages as mail'),
+        ('command', 'list', None, (), 'Program in the directory for notifications of the master, and its arguments'),
+        ('secret', '', None, (), 'Key by which messages to a webhook are signed, or password for the mail server'),
+        ('server', 'string', None, (), 'Mail server, as smtp[s]://[USER@]HOST[:PORT]; unset for sendmail'),
+        ('sender', 'string', None, (), 'Address that mail comes from'),
+        ('authority', 'string', None, (), 'Certificates that verify the server, PEM; unset for those of the system'),
+        ('qfilter', '', None, (), 'Filter of notices as nested lists; unset for all that are of note'),
+        ('interval', 'float', None, (), 'Least seconds between two messages'),
+    )),
+    'OP_NOTIFICATION_REMOVE': ('Remove a notification; what waits to be sent there is dropped.', (
+        ('notification_name', 'string', None, (), 'Name of the notification'),
+    )),
+    'OP_NOTIFICATION_TEST': ('Send a message to try a notification; fails when it is not delivered.', (
+        ('notification_name', 'string', None, (), 'Name of the notification'),
+    )),
     'OP_OOB_COMMAND': ('Run the out-of-band helper (power, health) for nodes.', (
         ('node_names', 'list', None, (), 'Names of nodes; empty for all'),
         ('node_uuids', 'list', None, (), 'UUIDs of the nodes, in the order of the names'),

@@ -15,6 +15,7 @@ CLUSTER = Program(
         "placement",
         "change",
         "remote",
+        "notify",
         "power",
         "upgrade",
     ),

@@ -8,7 +8,7 @@ from typing import Any
 from ganeti.cli import formats, output
 from ganeti.cli.command import Call
 
-_MOMENTS = ("created", "expires")
+_MOMENTS = ("created", "expires", "last_sent")
 
 
 def show(

@@ -25,6 +25,7 @@ from ganeti.model.instance import Instance, Reservation
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
+from ganeti.model.notification import Notification
 from ganeti.model.snapshot import FrozenDisk, Snapshot
 from ganeti.opcodes import describe
 from ganeti.opcodes.cluster import OpClusterSetParams
@@ -67,6 +68,7 @@ _OBJECTS: Mapping[type[ConfigObject], tuple[str, str, str]] = {
     Network: ("Network", "networks", "networks"),
     FilterRule: ("Filter rule", "filter rules", "filters"),
     Image: ("Image", "images", ""),
+    Notification: ("Notification", "notifications", ""),
 }
 #: Requests that set members of the same name; they describe those that the class does not.
 _SETTERS: Mapping[type[ConfigObject], type[msgspec.Struct]] = {

@@ -151,6 +151,10 @@ class Client(Connection):
         """How the cluster stands, see ``master/standing.py``; no node is called for it."""
         return dict(self.call("QueryHealth"))
 
+    def query_notifications(self) -> list[dict[str, Any]]:
+        """Where notices are sent, and how that goes; without secrets."""
+        return list(self.call("QueryNotifications"))
+
     def query_samples(self, kind: str, name: str, span: str) -> dict[str, Any]:
         """Measurements of a node or an instance over an hour, a day or a month."""
         return dict(self.call("QuerySamples", kind, name, span))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,6 +118,8 @@ class Events:
         self._jobs: dict[int, _Seen] = {}
         # Innermost of all locks: nothing else is requested while it is held.
         self._mutex = threading.Lock()
+        #: is told each event; must not block nor ask for anything here
+        self.on_event: Callable[[dict[str, Any]], None] = lambda _event: None
 
     # being told
 
@@ -177,6 +179,11 @@ class Events:
         with self._mutex:
             self._add("instance", "console", _words(instance), dict(data))
 
+    def condition_changed(self, data: Mapping[str, Any]) -> None:
+        """Something that is wrong began or ended; ``data`` has its event, kind and object."""
+        with self._mutex:
+            self._add(data["kind"], "condition", (data["object"],), dict(data))
+
     def _compare(self, kind: str, old: Mapping[str, object], new: Mapping[str, object]) -> None:
         for uuid, obj in new.items():
             former = old.get(uuid)
@@ -202,6 +209,7 @@ class Events:
         }
         text = jsonio.answer_bytes(event)
         self._ring.append(Event(self._last, kind, objects, text), len(text))
+        self.on_event(event)
 
     # telling
 

@@ -26,6 +26,7 @@ from ganeti.master import (
 )
 from ganeti.master.core import Core
 from ganeti.master.events import Events, Filter
+from ganeti.master.notifier import Notifier
 from ganeti.master.submission import Submissions, identify
 from ganeti.master.waiting import Wait, Waiting
 from ganeti.model.config import Config
@@ -78,6 +79,9 @@ class Service:
         self._events = Events(core.queue, core.clock)
         core.queue.add_listener(self._job_changed)
         core.store.add_listener(self._config_changed)
+        self._notifier = Notifier(core, self._condition_changed)
+        self._events.on_event = self._notifier.note
+        core.survey.on_round = self._notifier.note_round
         self._opened = threading.Event()
         self._kept: list[Callable[[], object]] = []
         self._mutex = threading.Lock()
@@ -106,6 +110,7 @@ class Service:
             "QueryJobLog": self._query_job_log,
             "QueryMetrics": self._query_metrics,
             "QueryHealth": lambda _a, _p: standing.health(core),
+            "QueryNotifications": lambda _a, _p: self._notifier.describe(),
             "QuerySamples": self._query_samples,
             "QueryHistory": lambda a, _p: history.query(
                 core.store.current, core.store.history, a["filter"]
@@ -161,7 +166,8 @@ class Service:
         return True
 
     def open(self) -> None:
-        """The queue is there: answer everything from now on, and what was kept."""
+        """The queue is there: answer everything from now on, and what was kept; send notices."""
+        self._notifier.start()
         with self._mutex:
             self._opened.set()
             kept, self._kept = self._kept, []
@@ -172,6 +178,7 @@ class Service:
         """Begin no more queries of nodes; those in work are not waited for."""
         self._live.shutdown(wait=False, cancel_futures=True)
         self._consoles.stop()
+        self._notifier.stop()
 
     def answer_quickly(self, method: str, args: Args) -> Callable[[], Any] | None:
         """What answers a request that takes less than to wake a thread for it; never raises."""
@@ -346,6 +353,10 @@ class Service:
 
     def _job_changed(self, job_id: int) -> None:
         self._events.job_changed(job_id)
+        self._waiting.note_change(events.KEY)
+
+    def _condition_changed(self, data: dict[str, Any]) -> None:
+        self._events.condition_changed(data)
         self._waiting.note_change(events.KEY)
 
     def _config_changed(self, before: Config, after: Config) -> None:

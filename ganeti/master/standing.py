@@ -37,7 +37,7 @@ def health(core: Core) -> dict[str, Any]:
         "watcher_paused_until": core.facts.watcher_pause(),
         "queue_drained": core.queue.drained,
         "capacity": None if room.groups is None else {"time": room.time, "groups": room.groups},
-        "certificates": _list_certificates(core, config, now),
+        "certificates": list_certificates(core, config, now),
         "unreachable_nodes": [
             {"node": config.nodes[uuid].name, "since": state.since, "problem": state.problem}
             for uuid, state in core.survey.nodes.items()
@@ -59,7 +59,7 @@ def health(core: Core) -> dict[str, Any]:
     }
 
 
-def _list_certificates(core: Core, config: Config, now: float) -> list[dict[str, Any]]:
+def list_certificates(core: Core, config: Config, now: float) -> list[dict[str, Any]]:
     """Each certificate of the master, and those of other nodes that end soon."""
     found = []
     for uuid, state in core.survey.nodes.items():

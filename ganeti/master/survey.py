@@ -72,6 +72,8 @@ class Survey:
         #: names of instances that changed, old to new; empty: it is gone
         self._renamed: list[tuple[str, str]] = []
         self._wanted = float("-inf")
+        #: called after each round
+        self.on_round: Callable[[], None] = lambda: None
         self._changed = threading.Condition()
         self._stopped = False
         self._threads = [
@@ -127,6 +129,7 @@ class Survey:
             uuid: judge(self.nodes.get(uuid), answer.value, answer.error, now)
             for uuid, answer in answers.items()
         }
+        self.on_round()
 
     def _loop_looks(self) -> None:
         while True:

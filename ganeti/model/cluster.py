@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
 from ganeti.model.names import NodeUuid
+from ganeti.model.notification import Notification
 
 #: Names of the data collectors of the monitoring daemon.
 DATA_COLLECTORS = (
@@ -20,6 +21,8 @@ DATA_COLLECTORS = (
 
 
 class Cluster(Tagged, frozen=True, kw_only=True):
+    left_out_empty: ClassVar[frozenset[str]] = frozenset({"notifications"})
+
     rsahostkeypub: Annotated[
         str, doc("Public RSA host key of SSH in base64; kept for other versions, without effect")
     ] = ""
@@ -114,4 +117,10 @@ class Cluster(Tagged, frozen=True, kw_only=True):
     ssh_key_type: Annotated[str, doc("Algorithm of the SSH keys of nodes: rsa, dsa or ecdsa")] = (
         "rsa"
     )
+    notifications: Annotated[
+        dict[str, Notification], doc("Where the master sends notices of events, by name")
+    ] = {}
+    notifying_node: Annotated[
+        NodeUuid | None, doc("UUID of the node whose master daemon sent notices last")
+    ] = None
     ssh_key_bits: Annotated[int, doc("Length of the SSH keys of nodes, in bits")] = 2048

@@ -26,6 +26,7 @@ FAMILIES = (
     "network",
     "node",
     "node_storage",
+    "notification",
     "os",
     "placement",
     "query",

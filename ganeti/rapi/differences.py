@@ -147,6 +147,10 @@ DIFFERENCES: Mapping[str, Difference] = {
     "PUT /2/networks/{network_name}/connect": _DRY,
     "PUT /2/networks/{network_name}/disconnect": _DRY,
     "PUT /2/networks/{network_name}/rename": _DRY,
+    # notifications
+    "POST /2/notifications": Difference(query=(DRY_RUN,), rename={"name": "notification_name"}),
+    "DELETE /2/notifications/{notification_name}": _DRY,
+    "POST /2/notifications/{notification_name}/test": _DRY,
     # images
     "POST /2/images": Difference(query=(DRY_RUN,), rename={"name": "image_name"}),
     "DELETE /2/images/{image_name}": _DRY,

@@ -21,6 +21,7 @@ _FAMILIES = {
     "groups": "group",
     "networks": "network",
     "images": "image",
+    "notifications": "notification",
     "jobs": "job",
     "filters": "filter",
     "query": "query",

@@ -31,6 +31,7 @@ _PLACES = {
     "group_name": "Name of a node group",
     "network_name": "Name of a network",
     "image_name": "Name of an image",
+    "notification_name": "Name of a notification",
     "name": "Name of the object",
     "uuid": "UUID of the object",
     "disk": "Index of the disk",

@@ -79,6 +79,7 @@ _TITLES = {
     "groups": "Node groups",
     "networks": "Networks",
     "images": "Images",
+    "notifications": "Notifications",
     "jobs": "Jobs",
     "filters": "Job filters",
     "query": "Queries",

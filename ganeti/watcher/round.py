@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ganeti import errors
+from ganeti import constants, errors
 from ganeti.base.clock import Clock
 from ganeti.luxi.client import Client, Submission
 from ganeti.model.start_order import PARALLEL
 from ganeti.paths import Paths
 from ganeti.watcher import view
-
-#: Who asked, in the reason trail of every job of the watcher.
-SOURCE = "gnt:watcher"
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ class Round:
 
     def reason(self, *texts: str) -> list[list[Any]]:
         """Reason trail of an opcode; a limit of jobs is one more text."""
-        return [[SOURCE, text, int(self.clock.now() * 1e9)] for text in texts]
+        return [[constants.WATCHER_SOURCE, text, int(self.clock.now() * 1e9)] for text in texts]
 
     def submit(self, ops: Sequence[Mapping[str, object]]) -> list[Submission]:
         """A job for each opcode; nobody waits for them."""

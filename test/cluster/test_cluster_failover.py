@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from https_server import Reply, Request, serve
 from local_cluster import Cluster, Ran, copied, tool
 from waiting import wait_for
 
@@ -29,6 +32,40 @@ def fresh() -> Iterator[Cluster]:
     """Three nodes of which a test may do away with the master."""
     with copied(3) as made:
         yield made
+
+
+class Hook:
+    """A webhook that the cluster notifies; while it is not ``open``, it refuses."""
+
+    def __init__(self) -> None:
+        self.open = True
+        self.bodies: list[dict[str, Any]] = []
+
+    def answer(self, request: Request) -> Reply:
+        if not self.open:
+            return Reply(503)
+        self.bodies.append(json.loads(request.body))
+        return Reply()
+
+    def events(self) -> list[str]:
+        return [notice["event"] for body in self.bodies for notice in body["notices"]]
+
+    def await_event(self, name: str) -> None:
+        wait_for(lambda: name in self.events(), lambda: f"{name} among {self.events()}", 40)
+
+
+@pytest.fixture(scope="module")
+def hook(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hook]:
+    directory = tmp_path_factory.mktemp("hook")
+    made = Hook()
+    with serve(directory, made.answer) as server:
+        (directory / "ca.pem").write_text(server.authority)
+        (directory / "url").write_text(f"{server.url}/s3cr3t\n")
+        words = [f"--webhook=@{directory}/url", f"--ca-file={directory}/ca.pem", "chat"]
+        added = cluster.ok("cluster notify add --interval=0", *words)
+        assert "not shown again" in added.out
+        yield made
+        cluster.ok("cluster notify remove chat")
 
 
 def masterd(cluster: Cluster, node: str, *options: str) -> Ran:
@@ -143,8 +180,19 @@ def test_refused_on_a_node_that_is_no_candidate(cluster: Cluster) -> None:
         cluster.ok("node modify -C yes", "node3")
 
 
-def test_a_master_without_its_daemon_gets_it_back(cluster: Cluster) -> None:
-    """So that a failover which ended early can simply be run again."""
+def test_a_master_without_its_daemon_gets_it_back(cluster: Cluster, hook: Hook) -> None:
+    """So that a failover which ended early can simply be run again. Notices are sent then."""
+    cluster.ok("cluster notify test chat")
+    assert hook.events() == ["test"]
+    hook.open = False
+    assert cluster.gnt("cluster notify test chat").code == 1
+    wait_for(
+        lambda: "503" in cluster.cells("cluster notify list")[0][-1],
+        lambda: f"a failure: {cluster.cells('cluster notify list')}",
+    )
+    wait_for(
+        lambda: b"job-failed" in cluster.paths().notifications.read_bytes(), "the file of notices"
+    )
     cluster.kill_master()
     plan = cluster.gnt(f"{FAILOVER} --dry-run")
     assert "node1.example.com is the master already, but its daemon does not run" in plan.err
@@ -152,13 +200,16 @@ def test_a_master_without_its_daemon_gets_it_back(cluster: Cluster) -> None:
     again = cluster.gnt(FAILOVER)
     assert again.code == 0, again.err
     assert cluster.gnt("cluster master-ping").code == 0
+    hook.open = True
+    hook.await_event("job-failed")
+    assert hook.events() == ["test", "job-failed"]
 
 
 # with the old master -----------------------------------------------------------------------
 
 
-def test_there_and_back(cluster: Cluster) -> None:
-    """The old master is stopped; what it had, the new one has."""
+def test_there_and_back(cluster: Cluster, hook: Hook) -> None:
+    """The old master is stopped; what it had, the new one has. It tells that it is the master."""
     told = cluster.directory / "hooks"
     for phase in ("pre", "post"):
         write_hook(cluster, "node2", phase, f"env | grep GANETI | sort >> {told}-{phase}")
@@ -176,6 +227,8 @@ def test_there_and_back(cluster: Cluster) -> None:
         assert f"GANETI_HOOKS_PHASE={phase}\n" in text
         assert "GANETI_NEW_MASTER=node2.example.com\n" in text
     cluster.ok("cluster add-tags", "after", node="node2")
+    hook.await_event("master-changed")
+    assert hook.events().count("job-failed") == 1
 
     refused = masterd(cluster, "node1")
     assert refused.code == constants.EXIT_NOTMASTER

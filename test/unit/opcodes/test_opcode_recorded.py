@@ -93,10 +93,12 @@ RECOVERY = {"OP_NODE_FENCE"}
 def test_there_are_76_opcodes_and_ours_and_8_lock_everything() -> None:
     opcodes = registry.all_opcodes()
     ours = [
-        op_id for op_id in opcodes if op_id.startswith(("OP_DISK_", "OP_IMAGE_", "OP_SNAPSHOT_"))
+        op_id
+        for op_id in opcodes
+        if op_id.startswith(("OP_DISK_", "OP_IMAGE_", "OP_NOTIFICATION_", "OP_SNAPSHOT_"))
     ]
     new = RESERVATIONS | PLACEMENT | RECOVERY | BACKUPS
     assert opcodes.keys() >= new
     opcodes = {key: opcodes[key] for key in opcodes.keys() - new}
-    assert (len(ours), len(opcodes) - len(ours)) == (14, 76)
+    assert (len(ours), len(opcodes) - len(ours)) == (17, 76)
     assert sum(cls.exclusive_bgl for cls in opcodes.values()) == 8

@@ -1,0 +1,61 @@
+"""What is wrong in the cluster now, for notifications; from memory, no node is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ganeti.base.text import natural_sorted
+from ganeti.master import standing
+from ganeti.model.config import Config
+from ganeti.notify.conditions import Condition
+
+if TYPE_CHECKING:
+    from ganeti.master.core import Core
+
+#: Intervals of a schedule after which a backup is overdue.
+_LATE = 1.5
+_DAY = 86400.0
+
+
+def find_conditions(core: Core) -> Iterator[Condition]:
+    """All of them, each once."""
+    config, now = core.store.current, core.clock.now()
+    for uuid, state in core.survey.nodes.items():
+        node = config.nodes.get(uuid)
+        if node is not None and not node.offline and not state.reachable:
+            text = f"Node {node.name} does not answer: {state.problem}"
+            yield Condition("node-unreachable", "node", node.name, text)
+    yield from _find_mirrors(core, config)
+    for known in standing.list_findings(core, config):
+        found = known.finding
+        text = f"{found.code}: {found.kind} {found.object}: {found.text}"
+        yield Condition("finding", found.kind, found.object, text, found.code, found.severity)
+    for item in standing.list_certificates(core, config, now):
+        if item["ends"] - now < standing.SOON:
+            days = int((item["ends"] - now) / _DAY)
+            text = f"The certificate {item['certificate']} of node {item['node']} "
+            text += f"ends in {days} days" if days >= 0 else "has ended"
+            yield Condition("certificate-expiring", "node", item["node"], text, item["certificate"])
+    for instance in config.instances.values():
+        plan = instance.backup
+        if plan is None or plan.every is None or plan.last_time is None:
+            continue
+        hours = (now - plan.last_time) / 3600
+        if hours > _LATE * plan.every:
+            text = f"The last good backup of {instance.name} is {hours:.0f} hours old"
+            yield Condition(
+                "backup-overdue", "instance", instance.name, f"{text}, not {plan.every:g}"
+            )
+
+
+def _find_mirrors(core: Core, config: Config) -> Iterator[Condition]:
+    """Both sides of a mirror tell the same; it is one condition."""
+    nodes: dict[tuple[str, str], set[str]] = {}
+    for instance, disk, node, sample in standing.list_mirrors(core, config):
+        if not standing.is_mirrored(sample):
+            nodes.setdefault((instance, disk), set()).add(node)
+    for (instance, disk), names in nodes.items():
+        text = f"Disk {disk} of instance {instance} is not in sync, say"
+        text += f" {' and '.join(natural_sorted(names))}"
+        yield Condition("disk-degraded", "instance", instance, text, disk)
