@@ -18,9 +18,8 @@ from ganeti.base.clock import SYSTEM, Clock
 from ganeti.luxi.absence import master_name
 from ganeti.luxi.client import Client
 from ganeti.model.start_order import PARALLEL
-from ganeti.watcher import emptying, ended, instances
+from ganeti.watcher import ended, instances
 from ganeti.watcher.round import Here, Options, Round
-from ganeti.watcher.tasks import NODE_TASKS, TASKS
 
 _LOG = logging.getLogger(__name__)
 #: Seconds between two looks after a boot.
@@ -168,6 +167,8 @@ def _treat(
         for each in ended.run(now, told) if leaving is None else ():
             print(each)
         if leaving is not None:
+            from ganeti.watcher import emptying  # not where a guest waits for its start
+
             for name in emptying.run(now, leaving, move=given.move_guests is not None):
                 print(name)
     except errors.GanetiError as err:
@@ -180,6 +181,9 @@ def _treat(
 
 
 def _watch(given: argparse.Namespace, where: paths.Paths, clock: Clock) -> int:
+    # Their modules cost as much as all others: not where a guest waits for its start.
+    from ganeti.watcher.tasks import NODE_TASKS, TASKS
+
     here = Here(where, clock, _options(given))
     # The clock counts from the boot of the machine.
     booting = clock.monotonic() < given.after_boot
