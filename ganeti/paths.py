@@ -334,7 +334,7 @@ class Paths:
 
     @property
     def held_guests(self) -> Path:
-        """A note for each guest that stands still while its disks are copied."""
+        """A note for each guest that is paused while its disks are copied."""
         return self.run / "held-guests"
 
     @property

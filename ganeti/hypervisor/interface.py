@@ -193,7 +193,7 @@ class Ballooning(Protocol):
 
 @runtime_checkable
 class Holding(Protocol):
-    """Lets a running guest stand still for a moment."""
+    """Pauses a running guest for a moment."""
 
     def hold(self, name: str) -> Consistency:
         """Stop its processors once all its writes are on its disks; blocks 30 s at most.
@@ -277,7 +277,7 @@ class Migratable(Protocol):
     1. :meth:`check_migratable` and :meth:`migration_info` at the source.
     2. :meth:`accept` at the target, where the disks are assembled.
     3. :meth:`migrate` at the source, and :meth:`migration_status` there while it is active.
-    4. :meth:`check_arrived` at the target, for a guest that stands still.
+    4. :meth:`check_arrived` at the target, for a guest that is paused.
     5. :meth:`finish_target` and, when that succeeded, :meth:`finish_source`.
 
     To give up: :meth:`finish_target` without success first. When it says that the guest has taken
@@ -309,7 +309,7 @@ class Migratable(Protocol):
     def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
         """Begin to send the guest to what :meth:`accept` returned; does not wait for the end.
 
-        Without ``live`` the guest stands still meanwhile.
+        Without ``live`` the guest is paused meanwhile.
         """
 
     def migration_status(self, instance: NodeInstance) -> MigrationStatus:

@@ -22,7 +22,7 @@ from ganeti.hypervisor import mounts
 
 _MNT_ID = re.compile(r"^mnt_id:\s*(\d+)$", re.MULTILINE)
 _PROC = Path("/proc")
-#: Scans that may find new processes while all those found are standing still.
+#: Scans that may find new processes while all those found are stopped.
 _ROUNDS = 20
 
 

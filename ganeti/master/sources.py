@@ -37,7 +37,7 @@ QUERY_TIMEOUT = 10.0
 
 
 class MasterSources:
-    """One for each query: the configuration stands still meanwhile."""
+    """One for each query: the configuration does not change meanwhile."""
 
     def __init__(
         self, config: Config, rpc: NodeRpc, queue: JobQueue, locks: LockManager, facts: Facts

@@ -1,7 +1,7 @@
 """Node calls about backups: disks of instances to repositories, and back.
 
 A repository is a directory that is mounted on the nodes. Of a guest that runs in QEMU the disks are
-read as they were at one moment. The disks of an instance that stands still are read as they are.
+read as they were at one moment. The disks of an instance that does not run are read as they are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Guests that stand still for a moment while their disks are copied.
+"""Guests that are paused for a moment while their disks are copied.
 
 Each has a time limit, so that a master that dies in between costs a guest seconds. A note on disk
 tells a node daemon that was killed and starts again whom to release.
@@ -48,7 +48,7 @@ class Holds(HoldCalls):
             try:
                 self._let_go(path.name, files.read_text(path).strip())
             except errors.GanetiError as err:
-                log.error("instance %s may still stand still: %s", path.name, errors.text(err))
+                log.error("instance %s may still be paused: %s", path.name, errors.text(err))
 
     def stop(self) -> None:
         """Release all; to be called when no call comes any more."""
@@ -58,7 +58,7 @@ class Holds(HoldCalls):
             self._end(name)
 
     def instance_hold(self, instance: NodeInstance, seconds: float) -> Consistency:
-        """Let a guest stand still.
+        """Pause a guest.
 
         Raises:
             HypervisorError: it does not run here, or its hypervisor cannot do that.
@@ -88,16 +88,14 @@ class Holds(HoldCalls):
             return found
 
     def instance_release(self, instance: NodeInstance) -> bool:
-        """Whether the guest stood still until now; HypervisorError when it cannot run on."""
+        """Whether the guest was paused until now; HypervisorError when it cannot run on."""
         with self._context.instance(instance.name, "release"):
             return self._end(instance.name)
 
     def _driver(self, hypervisor: str) -> Holding:
         driver = self._context.hypervisor(hypervisor)
         if not isinstance(driver, Holding):
-            raise errors.HypervisorError(
-                f"the hypervisor {hypervisor} cannot let a guest stand still"
-            )
+            raise errors.HypervisorError(f"the hypervisor {hypervisor} cannot pause a guest")
         return driver
 
     def _expire(self, name: str) -> None:
@@ -105,7 +103,7 @@ class Holds(HoldCalls):
         try:
             self._end(name)
         except errors.GanetiError as err:
-            log.error("instance %s still stands still: %s", name, errors.text(err))
+            log.error("instance %s is still paused: %s", name, errors.text(err))
 
     def _end(self, name: str) -> bool:
         with self._lock:

@@ -90,7 +90,7 @@ class Migration(MigrationCalls):
         return where
 
     def instance_arrived(self, instance: NodeInstance) -> None:
-        """Wait until all of an instance that stands still is here; blocks nobody else meanwhile."""
+        """Wait until all of an instance that is paused is here; blocks nobody else meanwhile."""
         self._driver(instance).check_arrived(instance)
 
     def instance_finalize_migration_dst(

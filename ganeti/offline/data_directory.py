@@ -1,4 +1,4 @@
-"""The data directory of a cluster that stands still: who may be using it, and copies of files."""
+"""The data directory of a cluster that is stopped: who may be using it, and copies of files."""
 
 from __future__ import annotations
 

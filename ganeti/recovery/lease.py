@@ -3,7 +3,7 @@
 Each answer of a node carries a stamp: a moment on its own clock. The next call of the master brings
 the stamp back, and the lease of the node begins at that moment. The master counts from the moment
 in which it sends that call, which is later. So it does not matter how long messages travel, whether
-they come twice or in another order, or for how long a daemon stood still.
+they come twice or in another order, or for how long a daemon was frozen.
 """
 
 from __future__ import annotations

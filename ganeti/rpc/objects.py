@@ -274,7 +274,7 @@ class MigrationStatus(msgspec.Struct, kw_only=True, omit_defaults=True):
     remaining_ram: int | None = None
     #: seconds until the end at the present speed, None when the guest writes as fast as that
     eta: float | None = None
-    #: ms the guest stood still, known at the end
+    #: ms the guest was paused, known at the end
     downtime: int | None = None
     #: ms since the beginning
     total_time: int | None = None

@@ -83,14 +83,14 @@ def test_a_file_disk_returns_to_its_snapshot(storage_cluster: Both) -> None:
 
 
 def test_a_mirrored_disk_of_a_running_guest(storage_cluster: Both) -> None:
-    """Both sides are frozen while the guest stands still; what is copied back is mirrored."""
+    """Both sides are frozen while the guest is paused; what is copied back is mirrored."""
     cluster, nodes = storage_cluster
     cluster.ok("instance startup", DB)
     device = nodes.path("node1", "drbd0")
     with device.open("r+b") as disk:
         disk.write(b"before")
     made = cluster.ok("instance snapshot create", DB, "hot")
-    assert "The guest stood still for" in made.out
+    assert "The guest was paused for" in made.out
     assert [len(volumes(nodes, node, ".snap0")) for node in ("node1", "node2")] == [1, 1]
     [found] = show(cluster, DB)
     assert found["consistency"] == "crash"

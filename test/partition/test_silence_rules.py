@@ -219,7 +219,7 @@ def test_a_master_without_a_majority_lets_go() -> None:
 
 
 def test_a_majority_that_answers_too_late_does_not_bring_the_role_back() -> None:
-    """The daemon stood still; a candidate may have won a vote that nobody has told it of."""
+    """The daemon was paused; a candidate may have won a vote that nobody has told it of."""
     clock, lost = JumpClock(), threading.Event()
     guard = lease.Lease(lambda: LIMIT, lambda: clock.time, clock)
     guard.on_lost = lambda _text: lost.set()

@@ -308,7 +308,7 @@ def test_broken_off_at_every_call(
         ctx, op = world.context(), OpInstanceMigrate(instance_name=WEB)
         Migration(ctx, world.instance, world.config.nodes[other], op, live=True).run()
         assert world.running() == [other], number
-    as_recorded(fault.__name__ + ("" if live else " while it stands still"), rows)
+    as_recorded(fault.__name__ + ("" if live else " while it is paused"), rows)
 
 
 def as_recorded(fault: str, rows: list[list[Any]]) -> None:
@@ -354,7 +354,7 @@ def test_the_verdict_never_favours_a_node_beside_a_copy_that_may_run(
         # KEPT is the proof that the target never got all of it
         assert not may_run_there or source is Source.KEPT
     if found is Verdict.TARGET:
-        # a source that does not answer has given everything away: it stands still
+        # a source that does not answer has given everything away: it is paused
         assert source not in (Source.RUNS, Source.KEPT)
     if found in (Verdict.ENDED_SOURCE, Verdict.ENDED_TARGET):
         assert not may_run_here

@@ -206,7 +206,7 @@ def _finish_sync(world: World, side: Side) -> None:
 
 
 def progress(world: World, sync: dict[str, Any]) -> float:
-    """Part of a resync that is done; a paused one stands still."""
+    """Part of a resync that is done; a paused one is paused."""
     end = sync["paused_at"] or world.now
     if not sync["seconds"]:
         return 1.0 if not sync["paused_at"] else 0.0

@@ -188,7 +188,7 @@ def _base(guest: Guest, node: Node, files: Files, machine: str) -> Iterator[str]
         yield from ("-incoming", "defer")
     # A guest that has arrived waits until it is on record there: then no crash can bring its old
     # self at the source back to disks that it has written to since. After a switch to post-copy
-    # it must run, or it would stand still until all of its memory has come.
+    # it must run, or it would be paused until all of its memory has come.
     if guest.paused or (guest.incoming and "postcopy-ram" not in params.migration_caps):
         yield "-S"
 

@@ -7,7 +7,7 @@ moment is read by NBD. A bitmap of each disk notes what is written from then on;
 older one tells what was written before. In QEMU's documents: docs/interop/bitmaps.rst, and
 ``copy-before-write`` and ``snapshot-access`` in the QMP reference (since 7.1).
 
-No transaction of QEMU can put such filters before all disks at once, so the guest stands still for
+No transaction of QEMU can put such filters before all disks at once, so the guest is paused for
 some milliseconds.
 """
 
@@ -40,7 +40,7 @@ _SHOWN, _FILTER, _KEPT = "frozen-s", "frozen-f", "frozen-k"
 _SOCKET = "nbd.sock"
 #: With these a guest talks to the device of the node itself.
 _PAST_QEMU = ("scsi-block", "scsi-generic")
-#: File in the working directory while the guest stands still: a daemon that is killed lets it go.
+#: File in the working directory while the guest is paused: a daemon that is killed lets it go.
 _HELD = "held"
 
 
@@ -193,7 +193,7 @@ def _add_target(qmp: Qmp, runtime: Runtime, disks: Disks, uuid: str, work: Path)
 
 @contextlib.contextmanager
 def _stand_still(qmp: Qmp, store: Store, guest: Guest, work: Path) -> Iterator[Consistency]:
-    """The guest stands still in the context, with its file systems frozen if it has an agent."""
+    """The guest is paused in the context, with its file systems frozen if it has an agent."""
     (work / _HELD).touch()
     consistency = hold.freeze(store, guest)
     try:
@@ -210,14 +210,14 @@ def _stand_still(qmp: Qmp, store: Store, guest: Guest, work: Path) -> Iterator[C
 
 
 def release(store: Store, guest: Guest, work: Path) -> None:
-    """Let a guest go on that stands still since a daemon was killed; HypervisorError."""
+    """Continue a guest that is paused since a daemon was killed; HypervisorError."""
     if (work / _HELD).exists():
         hold.release(store, guest)
         files.remove(work / _HELD)
 
 
 def _put_filters(qmp: Qmp, disks: Disks, since: str | None, until: str) -> None:
-    """What happens in the moment, while the guest stands still."""
+    """What happens in the moment, while the guest is paused."""
     for uuid in disks.uuids:
         _set_node(qmp, disks.device(uuid), _name(_FILTER, uuid))
     actions = [

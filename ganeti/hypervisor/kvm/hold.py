@@ -1,4 +1,4 @@
-"""A guest that stands still for a moment, so that its disks can be copied as they are.
+"""A guest that is paused for a moment, so that its disks can be copied as they are.
 
 With a guest agent, programs in the guest are asked first to write what they keep in memory
 (``guest-fsfreeze-freeze`` of qemu-ga). A guest whose agent does not answer is held without it.
@@ -99,7 +99,7 @@ class Agent:
 
 
 def hold(store: Store, guest: Guest) -> Consistency:
-    """Let a running guest stand still with its writes on its disks; blocks 20 s at most.
+    """Pause a running guest with its writes on its disks; blocks 20 s at most.
 
     Raises:
         HypervisorError: QEMU does not answer; the guest runs on.
@@ -133,7 +133,7 @@ def freeze(store: Store, guest: Guest) -> Consistency:
 
 
 def pause(qmp: Qmp) -> bool:
-    """Let a guest stand still with what it has sent on its disks; whether it ran."""
+    """Pause a guest with what it has sent on its disks; whether it ran."""
     runs = qmp.command("query-status")["status"] in _RUNS
     if runs:
         qmp.command("stop")

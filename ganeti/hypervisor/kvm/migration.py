@@ -293,14 +293,14 @@ class Migration:
                 events.wait_next(min(left, 1.0))
 
     def _release(self, name: str) -> None:
-        """Let a guest that has arrived run, if it stands still."""
+        """Let a guest that has arrived run, if it is paused."""
         with self._store.control(name) as qmp:
             resume_guest(qmp, name)
 
     def _discard(self, name: str) -> None:
         """End a QEMU that waits, unless the guest runs in it.
 
-        The process stands still while its journal is read, so it cannot take over in between.
+        The process is stopped while its journal is read, so it cannot take over in between.
 
         Raises:
             HypervisorError: it has taken over.

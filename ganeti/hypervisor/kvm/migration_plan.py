@@ -23,7 +23,7 @@ PORTS = 32
 TLS_USER = "ganeti"
 TLS_OBJECT = "migration"
 #: The group ffdhe2048 (RFC 7919), which is not a secret: without it, QEMU 7 searches a group of its
-#: own for each target, with all of its threads standing still (0.2 to 2.4 s).
+#: own for each target, while all of its threads are stopped (0.2 to 2.4 s).
 DH_PARAMETERS = """\
 -----BEGIN DH PARAMETERS-----
 MIIBCAKCAQEA//////////+t+FRYortKmq/cViAnPTzx2LnFg84tNpWp4TZBFGQz

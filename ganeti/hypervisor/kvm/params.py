@@ -163,7 +163,7 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         str, Meta(description="Migration capabilities to set, separated by colons")
     ] = ""
     migration_downtime: Annotated[
-        _Count, Meta(description="Milliseconds a guest may stand still in a live migration")
+        _Count, Meta(description="Milliseconds a guest may be paused in a live migration")
     ] = 30
     migration_mode: Annotated[
         Literal["live", "non-live"], Meta(description="How guests are moved by default")

@@ -91,7 +91,7 @@ def send(pid: int, pid_file: Path, number: signal.Signals) -> bool:
 
 
 def wait_stopped(pid: int, timeout: float) -> bool:
-    """Wait until all threads of a process that was sent SIGSTOP stand still, or it is gone."""
+    """Wait until all threads of a process that was sent SIGSTOP have stopped, or it is gone."""
 
     def all_stopped() -> bool | None:
         try:

@@ -94,7 +94,7 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     move: Move = "none"
     #: size of the journal when that began
     mark: int = 0
-    #: whether it stood still before that
+    #: whether it was paused before that
     paused: bool = False
 
     @property

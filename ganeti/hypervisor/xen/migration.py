@@ -5,7 +5,7 @@ that the other's is of the cluster and has the name of the other node. While a d
 is coming it is called NAME--incoming, and NAME--migratedaway while it is unknown whether it has
 arrived, so that it never runs under its name in two places.
 
-A domain that stands still meanwhile goes from ``xl save`` to ``xl restore``. At the source it is
+A domain that is paused meanwhile goes from ``xl save`` to ``xl restore``. At the source it is
 called NAME--leaving and is paused when all of it was sent; at the target it stays paused, as
 NAME--incoming, until it is told to run there.
 """
@@ -83,7 +83,7 @@ class Mover:
     def accept(self, name: str, source: str, place: tuple[str, int], config: str | None) -> str:
         """Wait for a domain from a node at an address and port; returns ``node name/address:port``.
 
-        With a configuration for a domain that stands still and is called NAME--incoming.
+        With a configuration for a domain that is paused and is called NAME--incoming.
 
         Raises:
             HypervisorError: nothing listens there after ten seconds.
@@ -155,7 +155,7 @@ class Mover:
         if live:
             self._begin(name, "send", send_argv(name, address, port, target, self._paths))
             return
-        # Known to Xen before it stands still, so that no crash can hide what it does here.
+        # Known to Xen before it is paused, so that no crash can hide what it does here.
         xl.run(["rename", name, name + LEAVING])
         sending = save_argvs(name + LEAVING, address, port, target, self._paths)
         try:

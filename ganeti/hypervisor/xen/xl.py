@@ -26,7 +26,7 @@ _ROW = re.compile(
 )
 _HEADER = re.compile(r"Name\s+ID\s+Mem\s+VCPUs\s+State\s+Time\(s\)")
 #: Ends of names while a domain is moved. xl calls one that comes INCOMING, and one AWAY while it is
-#: unknown whether it has arrived; one that is moved while it stands still is called LEAVING.
+#: unknown whether it has arrived; one that is moved while it is paused is called LEAVING.
 INCOMING = "--incoming"
 AWAY = "--migratedaway"
 LEAVING = "--leaving"

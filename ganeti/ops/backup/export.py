@@ -211,7 +211,7 @@ class BackupExport(
                     self._drop(disk, copy)
 
     def _freeze_one(self, disk: Disk, *, must: bool) -> NodeDisk | None:
-        """A snapshot; None when the guest stands still and there is no room for one."""
+        """A snapshot; None when the guest does not run and there is no room for one."""
         ctx, source = self.ctx, self.plan.source
         wire = annotate.disk(ctx.config, disk, source.group)
         bottom = wire.children[0] if wire.children else wire

@@ -28,14 +28,14 @@ class _Plan:
     node: Node
     disks: list[Disk]
     runs: bool
-    #: whether the guest has to stand still
+    #: whether the guest has to be paused
     hold: bool
 
 
 class SnapshotCreate(PlannedInstanceOperation[OpSnapshotCreate, _Plan, str]):
     """Returns the uuid of the snapshot.
 
-    A running guest stands still until all disks are copied, so that the copies are of one moment.
+    A running guest is paused until all disks are copied, so that the copies are of one moment.
     """
 
     def locks(self) -> Needs:
@@ -59,7 +59,7 @@ class SnapshotCreate(PlannedInstanceOperation[OpSnapshotCreate, _Plan, str]):
         return _Plan(node, disks, info is not None, hold)
 
     def _must_hold(self, disks: list[Disk]) -> bool:
-        """Whether the guest must stand still; OpPrereqError when its hypervisor cannot do that.
+        """Whether the guest must be paused; OpPrereqError when its hypervisor cannot do that.
 
         One disk on one node is copied at one moment anyway.
         """
@@ -69,7 +69,7 @@ class SnapshotCreate(PlannedInstanceOperation[OpSnapshotCreate, _Plan, str]):
         if len(disks) == 1 and len(disks[0].nodes) <= 1:
             return False
         raise errors.make_state_error(
-            f"hypervisor {kind} cannot let instance {self.instance.name} stand still while its"
+            f"hypervisor {kind} cannot pause instance {self.instance.name} while its"
             " disks are copied one after the other; stop the instance first"
         )
 

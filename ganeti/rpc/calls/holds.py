@@ -1,4 +1,4 @@
-"""Node calls that let a guest stand still while its disks are copied."""
+"""Node calls that pause a guest while its disks are copied."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class HoldCalls(ABC):
     @abstractmethod
     @call(timeout=URGENT)
     def instance_hold(self, instance: NodeInstance, seconds: float) -> Consistency:
-        """Let a running guest stand still, at most for so many seconds, whatever the master does.
+        """Pause a running guest, at most for so many seconds, whatever the master does.
 
         Returns what its disks hold meanwhile.
         """
@@ -23,4 +23,4 @@ class HoldCalls(ABC):
     @abstractmethod
     @call(timeout=URGENT)
     def instance_release(self, instance: NodeInstance) -> bool:
-        """Let the guest run on; whether it stood still until now."""
+        """Let the guest run on; whether it was paused until now."""

@@ -44,7 +44,7 @@ class MigrationCalls(ABC):
     @abstractmethod
     @call(timeout=SLOW)
     def instance_arrived(self, instance: NodeInstance) -> None:
-        """At the target, of an instance that stands still: wait until all of it is there."""
+        """At the target, of an instance that is paused: wait until all of it is there."""
 
     @abstractmethod
     @call(timeout=SLOW)

@@ -117,7 +117,7 @@ def shutdown(world: World, words: list[str]) -> None:
 
 
 def send(world: World, name: str, stream: BinaryIO) -> None:
-    """The domain stands still while its last part is sent; it continues when nobody takes it."""
+    """The domain is paused while its last part is sent; it continues when nobody takes it."""
     domain = world.get(name)
     text = json.dumps(domain).encode() + b"\n"
     stream.write(text[:9])

@@ -232,7 +232,7 @@ def test_target_dies_before_anything_is_sent(pair: Pair) -> None:
 
 
 def test_target_dies_without_having_run_the_guest(pair: Pair) -> None:
-    """All was sent, the source stands still; only what the journal says tells that it may go on."""
+    """All was sent, the source is paused; only what the journal says tells that it may go on."""
     made, disks = pair.start()
     info = pair.begin(made, disks, live=False)
     assert pair.ended(made).status is MigrationState.COMPLETED

@@ -199,7 +199,7 @@ def test_a_target_that_cannot_build_it(move: Move, live: bool) -> None:
     ended = move.end().status
     with pytest.raises(errors.HypervisorError, match="not enough memory"):
         move.target.driver.check_arrived(move.instance)
-    # Whoever sends a guest that stands still does not hear of it.
+    # Whoever sends a guest that is paused does not hear of it.
     assert ended is (MigrationState.FAILED if live else MigrationState.COMPLETED)
     move.comes_back()
 

@@ -86,7 +86,7 @@ class Machine:
         return path
 
     def save_disks(self, directory: Path) -> None:
-        """Copy the disks of the running machine as they are; it stands still meanwhile."""
+        """Copy the disks of the running machine as they are; it is paused meanwhile."""
         self.sh("sync")
         monitor = Monitor(self.directory / "qmp")
         try:

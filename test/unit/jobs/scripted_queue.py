@@ -30,7 +30,7 @@ NAMES = ("web1", "web2", "web3")
 
 
 class SetClock:
-    """A clock that stands still unless it is moved."""
+    """A clock that is paused unless it is moved."""
 
     def __init__(self) -> None:
         self.time = 1_700_000_000.25

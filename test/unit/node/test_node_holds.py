@@ -1,4 +1,4 @@
-"""Guests that stand still: for as long as the master wants, but never for ever."""
+"""Guests that are paused: for as long as the master wants, but never for ever."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_guest_that_cannot_be_held_runs_on(
 
 def test_what_cannot_be_held(node: LocalNode, paths: Paths) -> None:
     chroot = instance(disk(paths), hypervisor="chroot")
-    with pytest.raises(errors.HypervisorError, match="chroot cannot let a guest stand still"):
+    with pytest.raises(errors.HypervisorError, match="chroot cannot pause a guest"):
         node.instance_hold(chroot, 30.0)
     with pytest.raises(errors.HypervisorError, match="does not run"):
         node.instance_hold(instance(disk(paths)), 30.0)

@@ -41,5 +41,5 @@ def test_the_end_tells_what_it_took() -> None:
         status=MigrationState.COMPLETED, transferred_ram=132 << 20, total_time=5120, downtime=317
     )
     assert summary(found) == (
-        "* memory transferred: 132 MiB in 5.1 s, standing still for 317 ms of that"
+        "* memory transferred: 132 MiB in 5.1 s, paused for 317 ms of that"
     )

@@ -16,7 +16,7 @@ DAY = 86400.0
 
 
 class At:
-    """A clock that stands still."""
+    """A clock that is paused."""
 
     def __init__(self, now: float) -> None:
         self.moment = now

@@ -120,7 +120,7 @@ class Migration:
     def _hand_over(self) -> tuple[Settlement, Verdict]:
         ctx, instance = self._ctx, self._instance
         if not self._live:
-            # It stands still anyway, and what is lost now need not be lost.
+            # It is paused anyway, and what is lost now need not be lost.
             ctx.rpc.call_one(self._target, NodeCalls.instance_arrived, self._wire())
         run_rights.record(ctx, self._target, instance, RightState.HERE)
         # From here on the instance belongs to the target; nothing is taken back.
@@ -223,7 +223,7 @@ def line(found: MigrationStatus) -> str:
 def summary(found: MigrationStatus) -> str:
     """What the transfer took; the guest continues at the target when that has recorded it."""
     sent, seconds = (found.transferred_ram or 0) >> 20, (found.total_time or 0) / 1000
-    still = "" if found.downtime is None else f", standing still for {found.downtime} ms of that"
+    still = "" if found.downtime is None else f", paused for {found.downtime} ms of that"
     return f"* memory transferred: {sent} MiB in {seconds:.1f} s{still}"
 
 

@@ -20,7 +20,7 @@ from ganeti.ops.steps.storage import copy_progress, disks
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import NodeDisk
 
-#: Seconds after which a guest that stands still runs on, whatever happens.
+#: Seconds after which a guest that is paused runs on, whatever happens.
 HOLD_LIMIT = 30.0
 
 
@@ -41,10 +41,10 @@ def forget(draft: Draft, instance: Instance, snapshot: Snapshot) -> None:
 
 @contextmanager
 def hold(ctx: Context, instance: Instance, node: Node) -> Iterator[Consistency]:
-    """Let the guest stand still; gives what its disks hold meanwhile.
+    """Pause the guest; yields the state of its disks meanwhile.
 
     Raises:
-        OpExecError: it did not stand still until the end, so the copies do not fit together.
+        OpExecError: it was not paused until the end, so the copies do not fit together.
     """
     wire = annotate.instance(ctx.config, instance)
     found = ctx.rpc.call_one(node, NodeCalls.instance_hold, wire, HOLD_LIMIT)
@@ -55,7 +55,7 @@ def hold(ctx: Context, instance: Instance, node: Node) -> Iterator[Consistency]:
         try:
             ctx.rpc.call_one(node, NodeCalls.instance_release, wire)
         except errors.GanetiError as err:
-            ctx.warn(f"instance {instance.name} may stand still: {errors.text(err)}")
+            ctx.warn(f"instance {instance.name} may be paused: {errors.text(err)}")
         raise
     stood = ctx.rpc.call_one(node, NodeCalls.instance_release, wire)
     seconds = ctx.clock.monotonic() - begun
@@ -64,7 +64,7 @@ def hold(ctx: Context, instance: Instance, node: Node) -> Iterator[Consistency]:
             f"instance {instance.name} ran on before all its disks were copied, after"
             f" {seconds:.1f} s; the limit is {HOLD_LIMIT:g} s"
         )
-    ctx.log(f"The guest stood still for {seconds:.2f} s")
+    ctx.log(f"The guest was paused for {seconds:.2f} s")
 
 
 def freeze(ctx: Context, instance: Instance, snapshot: Snapshot, room: int) -> None:
