@@ -40,6 +40,4 @@ def test_the_end_tells_what_it_took() -> None:
     found = MigrationStatus(
         status=MigrationState.COMPLETED, transferred_ram=132 << 20, total_time=5120, downtime=317
     )
-    assert summary(found) == (
-        "* memory transferred: 132 MiB in 5.1 s, paused for 317 ms of that"
-    )
+    assert summary(found) == ("* memory transferred: 132 MiB in 5.1 s, paused for 317 ms of that")
