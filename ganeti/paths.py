@@ -139,7 +139,7 @@ class Paths:
 
     @property
     def rapi(self) -> Path:
-        """Directory of the remote API's ``users`` and ``tokens``."""
+        """Directory of the remote API's ``users``, ``tokens`` and ``login.toml``."""
         return self.data / "rapi"
 
     @property
@@ -149,6 +149,11 @@ class Paths:
     @property
     def rapi_tokens(self) -> Path:
         return self.rapi / "tokens"
+
+    @property
+    def rapi_login(self) -> Path:
+        """Identity providers and the directory that say who users are."""
+        return self.rapi / "login.toml"
 
     @property
     def rapi_cert(self) -> Path:

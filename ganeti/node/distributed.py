@@ -41,6 +41,7 @@ def table(paths: Paths) -> Mapping[str, Distributed]:
         paths.rapi_cert,
         paths.rapi_users,
         paths.rapi_tokens,
+        paths.rapi_login,
         paths.spice_cert,
         paths.ssh_public_keys,
         paths.conf / "vnc-cluster-password",

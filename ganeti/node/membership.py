@@ -28,7 +28,8 @@ def candidate_files(paths: Paths) -> Iterator[Path]:
     yield from (paths.position_file, paths.config_file, paths.journal_file, paths.ca_key)
     yield paths.master_stopped_file
     yield from sealed_file.companions(paths.config_file)
-    yield from (paths.rapi_cert, paths.rapi_users, paths.rapi_tokens, paths.ssh_public_keys)
+    yield from (paths.rapi_cert, paths.rapi_users, paths.rapi_tokens, paths.rapi_login)
+    yield paths.ssh_public_keys
     yield from paths.history.glob("*")
     for pattern in ("job-*", "archive/*/job-*", "keys/*"):
         yield from (path for path in paths.queue.glob(pattern) if not path.is_dir())

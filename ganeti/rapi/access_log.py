@@ -18,6 +18,8 @@ LATER = "ganeti.log_later"
 App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 #: A ticket opens a console for anyone who has it.
 _TICKET = re.compile(r"(/2/consoles/+)[^/?]+")
+#: What browsers bring back from an identity provider.
+_CODE = re.compile(r"(/2/oidc/+[^/?]+/+callback/*\?).*")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -30,13 +32,13 @@ def setup(path: Path) -> None:
 def line(environ: dict[str, Any], status: str, size: int, now: float) -> str:
     """``host - user [time] "request" status size``; the size is ``-`` when it is not known.
 
-    Tickets of consoles are masked.
+    Tickets of consoles, and codes of identity providers, are masked.
     """
     moment = time.localtime(now)
     stamp = time.strftime(f"%d/{_MONTHS[moment.tm_mon - 1]}/%Y:%H:%M:%S %z", moment)
     query = environ.get("QUERY_STRING", "")
     target = environ.get("PATH_INFO", "") + (f"?{query}" if query else "")
-    target = _TICKET.sub(r"\1***", target)
+    target = _CODE.sub(r"\1***", _TICKET.sub(r"\1***", target))
     request = f"{environ.get('REQUEST_METHOD', '-')} {target} {environ.get('SERVER_PROTOCOL', '')}"
     user = (environ.get("REMOTE_USER") or "-").replace(" ", "_")
     quoted = request.replace("\\", "\\\\").replace('"', '\\"')

@@ -114,7 +114,7 @@ class _Api:
                 if conditional.is_unchanged(tag, req.get_header("If-None-Match")):
                     resp.status = falcon.HTTP_304
                     return
-            resp.data = answer.data
+            resp.data, resp.status = answer.data, answer.status
             if answer.packed:
                 resp.set_header("Vary", "Accept-Encoding")
                 if accepts_gzip(req.get_header("Accept-Encoding")):

@@ -12,14 +12,19 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.base import files, inotify
 from ganeti.base.clock import SYSTEM, Clock
-from ganeti.rapi import tokens, users
+from ganeti.rapi import login_settings, tokens, users
 from ganeti.rapi.identity import ANONYMOUS, Identity
+from ganeti.rapi.login_settings import Settings
+from ganeti.rapi.oidc import Providers
 from ganeti.rapi.sessions import Backing
 from ganeti.rapi.throttle import Throttle
 from ganeti.rapi.tokens import Tokens
 from ganeti.rapi.users import Users
 
 log = logging.getLogger(__name__)
+
+#: Name of the file with services that say who somebody is.
+_SETTINGS = "login.toml"
 
 #: Slow passwords that are computed at the same time; more would leave no thread for others.
 AT_ONCE = 4
@@ -35,7 +40,7 @@ class Authenticator:
     """
 
     def __init__(self, directory: Path, *, anonymous: bool = True, clock: Clock = SYSTEM) -> None:
-        """Read ``users`` and ``tokens`` in a directory, which may be missing then.
+        """Read ``users``, ``tokens`` and ``login.toml`` in a directory, which may be missing then.
 
         ``anonymous`` lets those in who do not say who they are, unless ``users`` says otherwise;
         they have no permission.
@@ -48,11 +53,14 @@ class Authenticator:
         self._places = threading.BoundedSemaphore(AT_ONCE)
         self._users = Users()
         self._tokens = Tokens()
+        self._settings = Settings()
+        self.providers = Providers(lambda: self._settings.oidc, clock)
         self._watcher: inotify.DirectoryWatcher | None = None
         #: called when users or tokens may be others than before, so that who is in is asked again
         self.on_change: Callable[[], None] = lambda: None
         self._load_users(first=True)
         self._load_tokens()
+        self._load_settings()
 
     # following the files
 
@@ -73,15 +81,18 @@ class Authenticator:
             self._watcher.stop()
 
     def reload(self) -> None:
-        """Read both files now."""
+        """Read all files now."""
         self._load_users()
         self._load_tokens()
+        self._load_settings()
 
     def _reload_changed(self, name: str) -> None:
         if name in ("users", inotify.ANY_NAME):
             self._load_users()
         if name in ("tokens", inotify.ANY_NAME):
             self._load_tokens()
+        if name in (_SETTINGS, inotify.ANY_NAME):
+            self._load_settings()
 
     def _load_users(self, *, first: bool = False) -> None:
         path = self._directory / "users"
@@ -113,6 +124,24 @@ class Authenticator:
         log.info("%s: %d tokens", path, len(self._tokens))
         self.on_change()
 
+    def _load_settings(self) -> None:
+        path = self._directory / _SETTINGS
+        try:
+            text = files.read_text(path)
+        except FileNotFoundError:
+            text = ""
+        except (OSError, UnicodeDecodeError) as err:
+            log.error("%s cannot be read, log-in stays as it is: %s", path, err)
+            return
+        try:
+            self._settings = login_settings.parse(text)
+        except errors.ParseError as err:
+            log.error("%s is refused, log-in stays as it is: %s", path, errors.text(err))
+            return
+        if text:
+            log.info("%s: %d identity providers", path, len(self._settings.oidc))
+        self.on_change()
+
     # one request
 
     def __call__(self, header: str | None, address: str) -> Identity:
@@ -136,6 +165,10 @@ class Authenticator:
                 return self._identify_by_token(text, address)
             return self._identify_by_password(name, password, address)
         raise errors.AuthenticationError("Only Basic and Bearer authentication is known")
+
+    def list_methods(self) -> list[dict[str, str]]:
+        """Ways to log in, for the page of a browser."""
+        return [{"name": "password"}, *self.providers.list_methods()]
 
     def log_in(self, name: str, password: bytes, address: str) -> Backing:
         """What backs a session that begins with a password; as slow and as strict as a request.

@@ -30,6 +30,7 @@ from ganeti.rapi.clients import Clients
 from ganeti.rapi.console_routes import CONSOLES, TICKETS
 from ganeti.rapi.consoles import Consoles
 from ganeti.rapi.login import DOOR, SESSIONS
+from ganeti.rapi.oidc_routes import PROVIDERS
 from ganeti.rapi.sessions import Sessions
 from ganeti.rapi.tickets import Tickets
 from ganeti.rapi.waits import WAITING_ROOM, WaitingRoom
@@ -170,6 +171,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         WAITING_ROOM: room,
         SESSIONS: sessions,
         DOOR: authenticator,
+        PROVIDERS: authenticator.providers,
         CONSOLES: hub,
         TICKETS: Tickets(),
         scrapes.DESK: desk,

@@ -26,6 +26,8 @@ class Door(Protocol):
 
     def log_in_by_token(self, text: str, address: str) -> Backing: ...
 
+    def list_methods(self) -> list[dict[str, str]]: ...
+
 
 def cookie_of(secret: str) -> str:
     """The header that sets the cookie; an empty secret takes it away."""
@@ -127,9 +129,9 @@ def _require(call: Call) -> Session:
     return call.session
 
 
-def _methods(call: Call) -> list[dict[str, str]]:
-    _find(call)
-    return [{"name": "password"}]
+def _list_methods(call: Call) -> list[dict[str, str]]:
+    _sessions, door = _find(call)
+    return door.list_methods()
 
 
 def _find(call: Call) -> tuple[Sessions, Door]:
@@ -168,7 +170,7 @@ ROUTES = (
         "GET",
         "/2/login-methods",
         "Ways to log in from a browser",
-        _methods,
+        _list_methods,
         access=ANYBODY,
         before_login=True,
         answer={"type": "array", "items": {"type": "object", "required": ["name"]}},

@@ -37,6 +37,7 @@ _PLACES = {
     "disk": "Index of the disk",
     "job_id": "Job id",
     "id": "Id of a session",
+    "provider": "Name of an identity provider",
     "ticket": "Ticket of a console",
     "resource": "Kind of thing",
 }

@@ -41,6 +41,7 @@ of 401 to 499, `message` is the phrase of HTTP ("Not Found") and `explain` says 
 
 | status | meaning |
 |---|---|
+| 303 | a browser goes on elsewhere (log-in by an identity provider) |
 | 304 | the answer is the one you have (`If-None-Match`) |
 | 400 | the request is wrong; the text names the parameter |
 | 401, 403 | unknown user or password; not allowed |

@@ -116,6 +116,7 @@ class Ready:
     headers: Mapping[str, str] = field(default_factory=dict)
     #: the whole answer by gzip, with the new line at its end; empty: it is never sent so
     packed: bytes = b""
+    status: int = 200
 
     @classmethod
     def encode(cls, value: object, headers: Mapping[str, str]) -> Ready:

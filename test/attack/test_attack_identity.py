@@ -327,6 +327,7 @@ def test_keys_are_for_their_owner_only(arena: Arena) -> None:
             paths.client_cert,
             paths.config_file,
             paths.rapi_tokens,
+            paths.rapi_login,
             paths.rapi_users,
         ):
             if path.exists() and path.stat().st_mode & 0o007:

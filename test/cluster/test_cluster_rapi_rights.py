@@ -9,11 +9,14 @@ import signal
 import socket
 import stat
 import time
+import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from https_server import serve
+from identity_provider import Idp
 from local_cluster import Cluster
 from rapi_daemon import Got, RapiDaemon
 from waiting import wait_for
@@ -628,3 +631,65 @@ def test_a_changed_user_loses_sessions_at_once(rapi: RapiDaemon) -> None:
     rapi.gnt("gnt-rapi token revoke page")
     wait_for(lambda: rapi.ask("GET", "/2/info", **cookie).status == 401, "the session ends")
     assert token not in rapi.log() + rapi.log("rapi-access.log")
+
+
+# identity providers
+
+
+def follow(rapi: RapiDaemon, path: str, cookie: str = "") -> tuple[str, str]:
+    """Where a browser is sent, and the cookie that it gets."""
+    got = rapi.ask("GET", path, **({"Cookie": cookie} if cookie else {}))
+    assert got.status == 303, got.body
+    return got.headers["location"], got.headers["set-cookie"].partition(";")[0]
+
+
+def test_a_browser_logs_in_by_an_identity_provider(rapi: RapiDaemon, tmp_path: Path) -> None:
+    idp, file = Idp(), rapi.paths.rapi_login
+    with serve(tmp_path, idp.answer) as server:
+        idp.url = server.url
+        (tmp_path / "ca.pem").write_text(server.authority)
+        text = f"""
+[oidc.corp]
+title = "Corp <b>"
+issuer = "{server.url}"
+client_id = "ganeti"
+client_secret = "s3cr/et"
+redirect_uri = "https://localhost:5080/2/oidc/corp/callback"
+ca_file = "{tmp_path}/ca.pem"
+[oidc.corp.groups]
+ops = "@readonly"
+"""
+        file.write_text(text)
+        corp = {"name": "oidc", "title": "Corp <b>", "url": "/2/oidc/corp/login"}
+        wait_for(
+            lambda: rapi.ask("GET", "/2/login-methods").value == [{"name": "password"}, corp],
+            "the settings are read",
+        )
+        place, cookie = follow(rapi, "/2/oidc/corp/login?next=https://evil.example.com/")
+        assert place.startswith(f"{server.url}/authorize?")
+        assert "evil" not in place
+        query = urllib.parse.urlencode(idp.approve(place))
+        callback = f"/2/oidc/corp/callback?{query}"
+        assert follow(rapi, callback)[0] == "/ui/?login=expired"
+        place, cookie = follow(rapi, "/2/oidc/corp/login")
+        query = urllib.parse.urlencode(idp.approve(place))
+        callback = f"/2/oidc/corp/callback?{query}&next=https://evil.example.com/"
+        place, session = follow(rapi, callback, cookie)
+        assert place == "/ui/"
+        assert follow(rapi, callback, cookie)[0] == "/ui/?login=expired"
+        current = rapi.ask("GET", "/2/sessions/current", Cookie=session).value
+        assert (current["user"], current["access"]["permissions"]) == ("corp:anna", ["read"])
+        page = {"Cookie": session, "X-Ganeti-CSRF": current["csrf"]}
+        assert rapi.ask("PUT", "/2/redistribute-config", **page).status == 403
+        file.write_text(text.replace("ops =", "nobody = "))
+        wait_for(
+            lambda: rapi.ask("GET", "/2/sessions/current", Cookie=session).status == 401,
+            "the session ends with the rights of its group",
+        )
+        file.write_text(text.replace("client_id", "klient_id"))
+        wait_for(lambda: "login.toml is refused" in rapi.log(), "the refusal in the log")
+        assert corp in rapi.ask("GET", "/2/login-methods").value
+        logs = rapi.log() + rapi.log("rapi-access.log")
+        assert "s3cr" not in logs
+        assert idp.last_code not in logs
+    file.unlink()

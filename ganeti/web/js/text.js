@@ -69,6 +69,13 @@ export const t = {
   login: {
     title: "Log in", user: "User", password: "Password", token: "Token", useToken: "Use a token", usePassword: "Use a password", submit: "Log in",
     expired: "Your session has ended. Log in again: what you typed is kept.", with: (/** @type {string} */ name) => `Log in with ${name}`,
+    returned: {
+      expired: "That log-in is over or was begun in another window. Try again.",
+      refused: "The identity provider refused the log-in.",
+      proof: "The identity provider's answer proves nothing. The administrator finds the reason in the log of the remote API.",
+      groups: "You are known there, but none of your groups has rights here.",
+      unreachable: "The identity provider does not answer. Try again later, or use a password.",
+    },
     out: "Log out", failed: "Log-in failed", asUser: (/** @type {string} */ user) => `Logged in as ${user}`,
   },
   link: { live: "live", connecting: "connecting", lost: "connection lost – trying again", none: "no events for this user" },

@@ -58,6 +58,8 @@ def test_what_is_open_to_anybody_besides_what_the_interface_opens():
         ("GET", "/2/instances/{instance_name}/snapshots"),
         ("GET", "/2/consoles/{ticket}"),
         ("GET", "/2/login-methods"),
+        ("GET", "/2/oidc/{provider}/callback"),
+        ("GET", "/2/oidc/{provider}/login"),
         ("GET", "/2/nodes/{node_name}/samples"),
         ("POST", "/2/sessions"),
     }

@@ -75,6 +75,7 @@ def member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
         where.rapi_cert,
         where.rapi_users,
         where.rapi_tokens,
+        where.rapi_login,
         where.spice_cert,
         where.queue / "job-7",
         where.queue / "archive" / "0" / "job-3",

@@ -40,6 +40,7 @@ def list_for_candidates(paths: Paths) -> list[Path]:
         paths.rapi_cert,
         paths.rapi_users,
         paths.rapi_tokens,
+        paths.rapi_login,
         paths.ssh_public_keys,
     ]
 

@@ -4,10 +4,16 @@ import { html, useEffect, useState } from "../html.js";
 import { resume } from "../store.js";
 import { t } from "../text.js";
 
+/** Why a log-in by an identity provider did not work. */
+const returned = () => {
+  const word = new URLSearchParams(location.search).get("login") ?? "";
+  return Object.hasOwn(t.login.returned, word) ? t.login.returned[/** @type {keyof typeof t.login.returned} */ (word)] : "";
+};
+
 /** @param {{again?: boolean}} props */
 export function LogIn({ again = false }) {
   const [byToken, setByToken] = useState(false);
-  const [problem, setProblem] = useState("");
+  const [problem, setProblem] = useState(returned);
   const [busy, setBusy] = useState(false);
   const [methods, setMethods] = useState(/** @type {any[]} */ ([]));
   useEffect(() => void get("/2/login-methods").then(setMethods, () => undefined), []);

@@ -1,0 +1,189 @@
+"""The file ``login.toml``: services besides the users file that say who somebody is; pure.
+
+``[oidc.NAME]`` is an identity provider of OpenID Connect, ``[ldap]`` a directory. Their tables
+``groups`` lead from the name of a group to permissions, in the form of the users file; the group
+``*`` is everybody.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from ganeti import errors
+from ganeti.base import typed
+from ganeti.net import https
+from ganeti.rapi import permissions
+from ganeti.rapi.identity import Identity
+
+EVERYBODY = "*"
+#: A name of a provider is in URLs and in front of the names of its users.
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+#: "token:" begins the name of who has a token.
+_RESERVED = frozenset({"token", "ldap"})
+#: What may stand in the name of a user of a service.
+_USER = re.compile(r"[\w.@+-]{1,128}")
+#: Fields of a placeholder in a template.
+USER_FIELD, DN_FIELD = "{user}", "{dn}"
+
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+Groups = dict[str, str]
+
+
+class _Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What both kinds of services have."""
+
+    groups: Groups
+    #: file with certificates that verify the server; unset for those of the system
+    ca_file: Text | None = None
+
+    def identify(self, prefix: str, user: str, groups: Iterable[str]) -> Identity | None:
+        """Who a user with these groups is; None without a group that has permissions here."""
+        found: set[str] = set()
+        for name in [EVERYBODY, *groups]:
+            if name in self.groups:
+                found |= permissions.parse(self.groups[name].split(","))
+        named = {EVERYBODY, *groups} & self.groups.keys()
+        return Identity(f"{prefix}:{user}", frozenset(found)) if named else None
+
+
+class OidcSettings(_Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An identity provider."""
+
+    issuer: Text
+    client_id: Text
+    client_secret: Text
+    #: where the provider sends browsers back to: ``https://CLUSTER:5080/2/oidc/NAME/callback``
+    redirect_uri: Text
+    #: what the button of the log-in page says
+    title: Text | None = None
+    scopes: tuple[Text, ...] = ("openid", "profile")
+    user_claim: Text = "preferred_username"
+    groups_claim: Text = "groups"
+
+    def __repr__(self) -> str:
+        return f"OidcSettings({self.issuer})"
+
+
+class LdapSettings(_Settings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A directory. Users are found by ``user_dn``, or by a search below ``user_base``."""
+
+    #: ``ldaps://HOST[:PORT]``, or ``ldap://`` with STARTTLS
+    url: Text
+    user_dn: Text | None = None
+    bind_dn: Text | None = None
+    bind_password: Text | None = None
+    user_base: Text | None = None
+    user_filter: Text = "(uid={user})"
+    group_base: Text | None = None
+    group_filter: Text = "(member={dn})"
+    group_attribute: Text = "cn"
+
+    def __repr__(self) -> str:
+        return f"LdapSettings({self.url})"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    oidc: dict[str, OidcSettings] = {}
+    ldap: LdapSettings | None = None
+
+
+def parse(text: str) -> Settings:
+    """What a file says.
+
+    Raises:
+        ParseError: it cannot be used; the text begins with the line, and holds no secret.
+    """
+    try:
+        read = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as err:
+        # Of the message only the place: the rest could have a secret in it.
+        place = re.search(r"at line (\d+)", str(err))
+        where = f"line {place[1]}" if place else "its end"
+        raise errors.ParseError(f"{where}: not TOML") from None
+    try:
+        found = typed.convert(read, Settings, strict=True)
+    except msgspec.ValidationError as err:
+        what, _, path = str(err).partition(" - at ")
+        keys = re.findall(r"\w[\w-]*", path)
+        raise errors.ParseError(f"{_find_line(text, keys)}: {what}") from None
+    for name, provider in found.oidc.items():
+        _check(text, ("oidc", name), lambda p=provider, n=name: _check_oidc(n, p))
+        _check_groups(text, ("oidc", name), provider.groups)
+    if found.ldap is not None:
+        directory = found.ldap
+        _check(text, ("ldap",), lambda: _check_ldap(directory))
+        _check_groups(text, ("ldap",), directory.groups)
+    return found
+
+
+def _check(text: str, keys: Iterable[str], test: Any) -> None:
+    try:
+        test()
+    except errors.GanetiError as err:
+        raise errors.ParseError(f"{_find_line(text, list(keys))}: {errors.text(err)}") from None
+
+
+def _check_groups(text: str, keys: tuple[str, ...], groups: Mapping[str, str]) -> None:
+    if not groups:
+        raise errors.ParseError(f"{_find_line(text, list(keys))}: without groups nobody gets in")
+    for name, words in groups.items():
+        wanted = (*keys, "groups", name)
+        _check(text, wanted, lambda w=words: permissions.parse(w.split(",")))
+
+
+def _check_oidc(name: str, settings: OidcSettings) -> None:
+    if not _NAME.fullmatch(name) or name in _RESERVED:
+        raise errors.ParseError(f"'{name[:40]}' cannot be the name of a provider")
+    for key in ("issuer", "redirect_uri"):
+        try:
+            https.check_url(getattr(settings, key))
+        except errors.ParameterError as err:
+            raise errors.ParseError(f"{key}: {errors.text(err)}") from err
+    path = f"/2/oidc/{name}/callback"
+    if urllib.parse.urlsplit(settings.redirect_uri).path != path:
+        raise errors.ParseError(f"redirect_uri must end in {path}")
+    if "openid" not in settings.scopes:
+        raise errors.ParseError("scopes must have openid among them")
+
+
+def _check_ldap(settings: LdapSettings) -> None:
+    parts = urllib.parse.urlsplit(settings.url)
+    if parts.scheme not in ("ldap", "ldaps") or not parts.hostname or parts.path.strip("/"):
+        raise errors.ParseError("url must be ldaps://HOST[:PORT] or ldap://HOST[:PORT]")
+    if (settings.user_dn is None) == (settings.user_base is None):
+        raise errors.ParseError("one of user_dn and user_base is needed")
+    if settings.user_dn is not None and USER_FIELD not in settings.user_dn:
+        raise errors.ParseError(f"user_dn needs {USER_FIELD}")
+    if USER_FIELD not in settings.user_filter:
+        raise errors.ParseError(f"user_filter needs {USER_FIELD}")
+    if (settings.bind_dn is None) != (settings.bind_password is None):
+        raise errors.ParseError("bind_dn and bind_password belong together")
+    if settings.group_base is None and set(settings.groups) != {EVERYBODY}:
+        raise errors.ParseError(f"without group_base the only group is '{EVERYBODY}'")
+
+
+def _find_line(text: str, keys: list[str]) -> str:
+    """Where a key stands, as far as it is there; for people."""
+    lines = text.splitlines()
+    for count in range(len(keys), 0, -1):
+        table = re.escape(".".join(keys[:count]))
+        key = re.escape(keys[count - 1])
+        head = re.compile(rf"\s*\[{table}\]")
+        own = re.compile(rf"\s*[\"']?{key}[\"']?\s*=")
+        found = [n for n, line in enumerate(lines, 1) if head.match(line) or own.match(line)]
+        if found:
+            return f"line {found[-1] if own.match(lines[found[-1] - 1]) else found[0]}"
+    return "line 1"
+
+
+def check_user(name: object) -> str | None:
+    """A name of a user as a service says it; None for what cannot be one."""
+    return name if isinstance(name, str) and _USER.fullmatch(name) else None

@@ -1,0 +1,205 @@
+"""Log-in by OpenID Connect against a provider over real HTTPS, honest and hostile."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from https_server import Server, serve
+from identity_provider import KEY, Idp
+from joserfc.jwk import ECKey, OctKey, RSAKey
+
+from ganeti import errors
+from ganeti.base.clock import SYSTEM
+from ganeti.rapi import oidc
+from ganeti.rapi.login_settings import OidcSettings
+from ganeti.rapi.oidc import Providers, Rejected
+
+HERE = "192.0.2.1"
+OTHER = RSAKey.generate_key(2048, {"kid": "one"}, private=True)
+CURVE = ECKey.generate_key("P-256", {"kid": "two"}, private=True)
+
+
+@dataclass
+class Desk:
+    idp: Idp
+    server: Server
+    providers: Providers
+    settings: dict[str, OidcSettings]
+
+    def log_in(self, **changes: str) -> Any:
+        """The identity after a whole log-in; ``changes`` are made to the answer."""
+        place, browser = self.providers.begin("corp", HERE)
+        answer = {**self.idp.approve(place), **changes}
+        return self.providers.finish("corp", answer, browser)()
+
+    def refuse(self, **changes: str) -> str:
+        with pytest.raises(Rejected) as caught:
+            self.log_in(**changes)
+        return f"{caught.value.code}: {caught.value}"
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    idp = Idp()
+    with serve(tmp_path, idp.answer) as server:
+        idp.url = server.url
+        (tmp_path / "ca.pem").write_text(server.authority)
+        made = OidcSettings(
+            issuer=server.url,
+            client_id="ganeti",
+            client_secret="s3cr/et",
+            redirect_uri="https://cluster.example.com/2/oidc/corp/callback",
+            ca_file=str(tmp_path / "ca.pem"),
+            groups={"ops": "@operator,-instance.console", "admins": "@admin"},
+        )
+        settings = {"corp": made}
+        yield Desk(idp, server, Providers(lambda: settings), settings)
+
+
+def test_an_honest_log_in_has_the_rights_of_the_groups(desk: Desk) -> None:
+    anna = desk.log_in()
+    assert anna.name == "corp:anna"
+    assert {"read", "-instance.console"} <= anna.permissions
+    desk.idp.claims = {"groups": ["admins", "unknown"], "aud": ["ganeti"]}
+    assert desk.log_in().permissions == {"write"}
+    assert [request.path for request in desk.server.requests].count("/keys") == 1
+
+
+def test_rights_follow_the_settings_and_end_with_the_provider(desk: Desk) -> None:
+    place, browser = desk.providers.begin("corp", HERE)
+    back = desk.providers.finish("corp", desk.idp.approve(place), browser)
+    fields = {name: getattr(desk.settings["corp"], name) for name in OidcSettings.__struct_fields__}
+    desk.settings["corp"] = OidcSettings(**{**fields, "groups": {"*": "read"}})
+    assert back().permissions == {"read"}
+    desk.settings["corp"] = OidcSettings(**{**fields, "groups": {"admins": "write"}})
+    assert back() is None
+    desk.settings.clear()
+    assert back() is None
+
+
+def hostile(alg: str) -> str:
+    """A token without a signature, or with one by a key that everybody has."""
+    part = [
+        base64.urlsafe_b64encode(json.dumps(p).encode()).rstrip(b"=").decode()
+        for p in ({"alg": alg}, {"sub": "1"})
+    ]
+    return ".".join([*part, ""])
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        ({"aud": "another"}, "audience"),
+        ({"aud": ["ganeti", "another"]}, "another client"),
+        ({"azp": "another"}, "another client"),
+        ({"iss": "https://evil.example.com"}, "another issuer"),
+        ({"nonce": "replayed"}, "another log-in"),
+        ({"exp": 1000}, "expired"),
+        ({"exp": "soon"}, "no exp"),
+        ({"iat": 1000}, "clocks"),
+        ({"iat": 9_999_999_999}, "clocks"),
+        ({"nbf": 9_999_999_999}, "not valid yet"),
+        ({"sub": ""}, "nobody"),
+        ({"preferred_username": "anna\nroot"}, "preferred_username"),
+        ({"preferred_username": ["anna"]}, "preferred_username"),
+        ({"preferred_username": "token:ci"}, "preferred_username"),
+    ],
+)
+def test_claims_that_are_not_for_this_log_in_are_refused(
+    desk: Desk, claims: dict[str, Any], said: str
+) -> None:
+    desk.idp.claims = claims
+    refused = desk.refuse()
+    assert refused.startswith("proof: ")
+    assert said in refused
+
+
+def test_clocks_may_differ_by_a_minute(desk: Desk) -> None:
+    now = int(SYSTEM.now())
+    desk.idp.claims = {"iat": now + 50, "exp": now - 50}
+    assert desk.log_in().name == "corp:anna"
+
+
+def test_signatures_of_others_are_refused(desk: Desk) -> None:
+    desk.idp.key = OTHER
+    assert "signature" in desk.refuse()
+    desk.idp.token = hostile("none")
+    assert "signature" in desk.refuse()
+    desk.idp.token = "x" * 100_000
+    assert desk.refuse().startswith("proof: ")
+
+
+def test_the_public_key_is_no_shared_secret(desk: Desk) -> None:
+    desk.idp.key = OctKey.import_key(KEY.as_pem(private=False).hex())
+    desk.idp.header = {"alg": "HS256", "kid": "one"}
+    assert "signature" in desk.refuse()
+
+
+def test_new_keys_are_fetched_once_a_minute(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.log_in()
+    desk.idp.key, desk.idp.header = CURVE, {"alg": "ES256", "kid": "two"}
+    desk.idp.published = [KEY, CURVE]
+    assert desk.refuse().startswith("proof: ")
+    monkeypatch.setattr(oidc, "NEW_KEYS", 0.0)
+    assert desk.log_in().name == "corp:anna"
+
+
+def test_a_state_counts_once_for_one_browser_and_one_provider(desk: Desk) -> None:
+    place, browser = desk.providers.begin("corp", HERE)
+    answer = desk.idp.approve(place)
+    assert desk.providers.finish("corp", answer, browser)()
+    with pytest.raises(Rejected, match="over") as caught:
+        desk.providers.finish("corp", answer, browser)
+    assert caught.value.code == "expired"
+    place, browser = desk.providers.begin("corp", HERE)
+    with pytest.raises(Rejected, match="another browser"):
+        desk.providers.finish("corp", desk.idp.approve(place), "other")
+    place, browser = desk.providers.begin("corp", HERE)
+    with pytest.raises(Rejected):
+        desk.providers.finish("other", desk.idp.approve(place), browser)
+    assert desk.refuse(state="guessed").startswith("expired: ")
+
+
+def test_a_code_counts_once(desk: Desk) -> None:
+    place, browser = desk.providers.begin("corp", HERE)
+    first = desk.idp.approve(place)
+    assert desk.providers.finish("corp", first, browser)()
+    assert desk.refuse(code=first["code"]).startswith("refused: ")
+
+
+def test_what_the_provider_refuses_and_mixes_up_is_no_log_in(desk: Desk) -> None:
+    assert desk.refuse(error="access_denied").startswith("refused: ")
+    assert desk.refuse(iss="https://evil.example.com").startswith("proof: ")
+    desk.idp.claims = {"groups": ["guests"]}
+    assert desk.refuse().startswith("groups: ")
+    desk.idp.claims = {"groups": "ops"}
+    assert desk.refuse().startswith("groups: ")
+
+
+def test_a_provider_that_says_it_is_another_one_is_not_used(desk: Desk) -> None:
+    desk.idp.issuer = "https://evil.example.com"
+    with pytest.raises(Rejected) as caught:
+        desk.providers.begin("corp", HERE)
+    assert caught.value.code == "unreachable"
+
+
+def test_a_provider_without_a_good_certificate_is_not_used(desk: Desk) -> None:
+    fields = {name: getattr(desk.settings["corp"], name) for name in OidcSettings.__struct_fields__}
+    desk.settings["corp"] = OidcSettings(**{**fields, "ca_file": None})
+    with pytest.raises(Rejected, match="not accepted"):
+        desk.providers.begin("corp", HERE)
+    assert desk.server.requests == []
+
+
+def test_log_ins_that_are_never_finished_are_bounded(desk: Desk) -> None:
+    for _ in range(oidc.MOST_OF_ADDRESS):
+        desk.providers.begin("corp", HERE)
+    with pytest.raises(errors.ThrottledError):
+        desk.providers.begin("corp", HERE)
+    assert desk.providers.begin("corp", "192.0.2.2")
