@@ -55,7 +55,7 @@ check-pythons: ## all tests with each Python from 3.11 to 3.13 that is on this m
 check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRBD, KVM and Xen (root; a quarter of an hour)
 	@$(BIN)/python -m pytest --side-by-side 3 test/hosts
 
-check-servers: $(VENV)/dev.stamp ## from bare Debian to running guests, and a power cut, on emulated servers (root; an hour)
+check-servers: $(VENV)/dev.stamp ## emulated servers: bare Debian to guests, power cut, upgrade, takeover (root; an hour and a half)
 	@$(BIN)/python -m pytest -s test/servers
 
 test-api: $(VENV)/dev.stamp ## random requests to the remote API from its OpenAPI document (ten minutes)

@@ -1,19 +1,16 @@
-"""From bare Debian to running guests, on emulated servers: ``make check-servers``.
+"""Stories on emulated servers: ``make check-servers``.
 
 A plain run of all tests takes nothing from here. See ``doc/design/hosts.md``.
 """
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lab import debs, server
-from lab.place import LabError, Unavailable
+from lab.server import Servers
 
 HERE = Path(__file__).parent
 #: Seconds for one step; those of a power cut wait for three boots.
@@ -31,20 +28,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(LIMIT))
 
 
-@pytest.fixture(scope="session")
-def servers() -> Iterator[server.Servers]:
-    """Three bare servers with the package of this project in their share."""
-    try:
-        package = debs.package()
-        with server.running(3, state=server.kept()) as made:
-            for each in made.servers:
-                shutil.copy(package, each.share)
-            yield made
-            for each in made.servers:
-                with contextlib.suppress(LabError):  # it may be off
-                    print(f"--- {each.name}\n{each.sh('tail -n 30 /var/log/ganeti/*.log')}")
-    except Unavailable as err:
-        pytest.skip(str(err))
+@pytest.fixture(autouse=True)
+def each_step_once(request: pytest.FixtureRequest, servers: Servers) -> Iterator[None]:
+    """None after a failed one, none that an earlier run has done; its servers are kept."""
+    if servers.failed:
+        pytest.skip("an earlier step failed")
+    name, failed = request.node.name, request.session.testsfailed
+    if name in servers.done:
+        pytest.skip("an earlier run has done it")
+    yield
+    servers.failed = request.session.testsfailed > failed
+    if not servers.failed:
+        servers.save(name)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -6,63 +6,28 @@ version, a power cut of all servers, removal. Times are those of an emulated pro
 
 from __future__ import annotations
 
-import re
+import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import story
+from lab import debs
 from lab.channel import wait_for
-from lab.debs import newer
-from lab.server import CLUSTER, DOMAIN, SHARE, Server, Servers, kept, say
+from lab.server import DOMAIN, SHARE, Server, Servers, say
+from story import GUEST, PATIENCE, WEB
 
-WEB = f"web1.{DOMAIN}"
 MIRRORED = [f"db{n}.{DOMAIN}" for n in (1, 2, 3)]
 GUESTS = [WEB, *MIRRORED]
 DAEMONS = ("ganeti-noded", "ganeti-masterd", "ganeti-rapi")
 #: Seconds after the last boot in which all guests must run again.
 POWER_LIMIT = 120.0
-#: Seconds for daemons and guests on their way; an emulated processor may have to share its own.
-PATIENCE = 900.0
-INSTALL = (
-    f"apt-get install -y --no-install-recommends {SHARE}/ganeti_*.deb"
-    " drbd-utils lvm2 qemu-system-x86 qemu-utils"
-)
-LOAD_DRBD = (
-    "echo options drbd minor_count=128 usermode_helper=/bin/true > /etc/modprobe.d/drbd.conf;"
-    " echo drbd >> /etc/modules; modprobe drbd"
-)
-INIT = (
-    "gnt-cluster init --vg-name xenvg --enabled-disk-templates drbd,plain,file"
-    f" --master-netdev br0 --nic-parameters link=br0 -H kvm:kernel_path= {CLUSTER}"
-)
-GUEST = "-o bootsector+beat --disk 0:size=1G -B memory=128M"
 
 
-@pytest.fixture(autouse=True)
-def each_step_once(request: pytest.FixtureRequest, servers: Servers) -> Iterator[None]:
-    """None after a failed one, none that an earlier run has done; its servers are kept."""
-    name, failed = request.node.name, request.session.testsfailed
-    if failed:
-        pytest.skip("an earlier step failed")
-    if name in servers.done:
-        pytest.skip("an earlier run has done it")
-    yield
-    state = kept()
-    if state is not None and request.session.testsfailed == failed:
-        servers.save(state, name)
-
-
-def prepare(servers: Servers, server: Server) -> None:
-    """What every server needs, whatever it becomes."""
-    for line in (INSTALL, LOAD_DRBD, "vgcreate -q xenvg /dev/vdb"):
-        servers.type(server, line)
-
-
-def beats(server: Server, guest: str) -> bool:
-    """Whether a guest continues counting."""
-    before = server.beats(guest)
-    return bool(wait_for(f"beats of {guest}", lambda: server.beats(guest) > before, PATIENCE))
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Servers]:
+    yield from story.servers("three", 3)
 
 
 def running(servers: Servers, guests: list[str], limit: float) -> dict[str, Server]:
@@ -74,7 +39,7 @@ def running(servers: Servers, guests: list[str], limit: float) -> dict[str, Serv
 
     found: dict[str, Server] = wait_for(f"guests {guests}", all_of_them, limit, 1.0)
     for guest in guests:
-        assert beats(found[guest], guest)
+        assert story.continues(found[guest], guest)
     return found
 
 
@@ -82,23 +47,25 @@ def pids(servers: Servers) -> dict[str, int]:
     return {name: pid for server in servers.servers for name, pid in server.guests().items()}
 
 
+def check_beats(servers: Servers, heard: dict[str, int], what: str) -> None:
+    """All guests that had been heard so often continue, and left out no beat since."""
+    found = servers.guests()
+    for guest, count in heard.items():
+        assert story.continues(found[guest], guest)
+        numbers = found[guest].beats(guest)[count - 1 :]
+        lost = story.missing(numbers)
+        say(f"{what}: {guest}: {len(numbers)} beats, {len(lost)} missed")
+        assert lost == []
+
+
 def test_from_bare_debian_to_a_guest_with_a_console(servers: Servers) -> None:
-    first = servers.servers[0]
-    prepare(servers, first)
-    servers.type(first, INIT)
-    servers.type(first, f"gnt-instance add -t plain {GUEST} {WEB}")
-    # A person has a terminal; the console ends when its input does.
-    shown = servers.type(
-        first, f"timeout 20 script -qc 'gnt-instance console {WEB}' /dev/null || [ $? = 124 ]"
-    )
-    assert re.search(r"^beat \d+\r?$", shown, re.M), shown
-    servers.summary("a guest with a console")
+    story.make_first_guest(servers)
 
 
 def test_two_more_servers_and_mirrored_guests(servers: Servers) -> None:
     first, *others = servers.servers
     with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda server: prepare(servers, server), others))
+        list(pool.map(lambda server: story.prepare(servers, server), others))
     for server in others:
         servers.type(first, f"gnt-node add --no-ssh-key-check {server.name}")
     names = [server.name for server in servers.servers]
@@ -132,22 +99,45 @@ def test_guests_run_on_whatever_becomes_of_the_daemons(servers: Servers) -> None
     # Exit code 0: one of them is active, or on its way.
     wait_for("their end", lambda: first.run("systemctl", "is-active", *DAEMONS).code, PATIENCE)
     assert pids(servers) == before
-    assert beats(first, WEB)
+    assert story.continues(first, WEB)
     servers.type(first, "systemctl start ganeti.target")
-    wait_for("the master", lambda: first.run("gnt-cluster", "master-ping").code == 0, PATIENCE)
+    story.wait_for_master(first)
     assert pids(servers) == before
 
 
-def test_a_new_version_of_the_package_leaves_guests_alone(servers: Servers) -> None:
+def test_a_new_release_of_the_package_leaves_guests_alone(servers: Servers) -> None:
     first, before = servers.servers[0], pids(servers)
-    new = newer(next(first.share.glob("ganeti_*.deb")), first.share)
+    heard = len(first.beats(WEB))
+    new = debs.newer(next(first.share.glob("ganeti_*.deb")), first.share)
     daemons = first.sh("systemctl show -P MainPID ganeti-noded ganeti-masterd")
     servers.type(first, f"apt-get install -y {SHARE}/{new.name}")
     new.unlink()
     assert pids(servers) == before
     assert first.sh("systemctl show -P MainPID ganeti-noded ganeti-masterd") != daemons
-    wait_for("the master", lambda: first.run("gnt-cluster", "master-ping").code == 0, PATIENCE)
-    assert beats(first, WEB)
+    story.wait_for_master(first)
+    check_beats(servers, {WEB: heard}, "a new release")
+
+
+def test_to_the_next_version_and_back_with_guests(servers: Servers) -> None:
+    first, before = servers.servers[0], pids(servers)
+    heard = {guest: len(server.beats(guest)) for guest, server in servers.guests().items()}
+    package = debs.package(version=debs.NEXT)
+
+    def install(server: Server) -> None:
+        shutil.copy(package, server.share)
+        servers.type(server, f"apt-get install -y {SHARE}/{package.name}")
+        (server.share / package.name).unlink()
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(install, servers.servers))
+    for version in (debs.NEXT, debs.NOW):
+        servers.type(first, f"gnt-cluster upgrade --to {version}")
+        story.wait_for_master(first)
+        for server in servers.servers:
+            assert server.sh("readlink /etc/ganeti/lib") == f"/usr/lib/ganeti/{version}"
+        assert pids(servers) == before
+        check_beats(servers, heard, f"after the way to {version}")
+    servers.type(first, "gnt-cluster verify")
 
 
 @pytest.mark.parametrize("daemon", DAEMONS)
@@ -168,10 +158,13 @@ def test_a_killed_daemon_comes_back(servers: Servers, daemon: str) -> None:
 
 def test_a_killed_guest_comes_back(servers: Servers) -> None:
     first = servers.servers[0]
-    first.sh(f"kill -9 {first.guests()[WEB]}")
+    killed = first.guests()[WEB]
+    first.sh(f"kill -9 {killed}")
     begin = time.monotonic()
-    running(servers, [WEB], PATIENCE)
-    say(f"a killed guest is back after {time.monotonic() - begin:.1f} s")
+    wait_for("its process", lambda: first.guests().get(WEB, killed) != killed, PATIENCE, 0.2)
+    say(f"a killed guest has a process again after {time.monotonic() - begin:.1f} s")
+    assert story.continues(first, WEB)
+    say(f"and counts after {time.monotonic() - begin:.1f} s")
 
 
 def test_after_a_power_cut_of_all_servers_all_is_back_by_itself(servers: Servers) -> None:

@@ -33,15 +33,7 @@ def make(directory: Path, version: str, edits: Edits | None = None) -> Path:
     (venv / "bin" / "python").symlink_to(base)
     (packages / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     shutil.copytree(REPOSITORY / "ganeti", packages / "ganeti", copy_function=_link)
-    major, minor = version.split(".")
-    change(
-        root,
-        "constants.py",
-        'RELEASE_VERSION: Final = "3.2.0"',
-        f'RELEASE_VERSION: Final = "{version}.0"',
-    )
-    change(root, "constants.py", "VERSION_MAJOR: Final = 3\n", f"VERSION_MAJOR: Final = {major}\n")
-    change(root, "constants.py", "VERSION_MINOR: Final = 2\n", f"VERSION_MINOR: Final = {minor}\n")
+    renumber(packages / "ganeti", version)
     for name, (old, new) in (edits or {}).items():
         change(root, name, old, new)
     for program, place in _programs().items():
@@ -55,11 +47,27 @@ def make(directory: Path, version: str, edits: Edits | None = None) -> Path:
     return root
 
 
+def renumber(package: Path, version: str) -> None:
+    """Give the code of this tree in a directory ``ganeti`` another version."""
+    major, minor = version.split(".")
+    for old, new in (
+        ('RELEASE_VERSION: Final = "3.2.', f'RELEASE_VERSION: Final = "{version}.'),
+        ("VERSION_MAJOR: Final = 3\n", f"VERSION_MAJOR: Final = {major}\n"),
+        ("VERSION_MINOR: Final = 2\n", f"VERSION_MINOR: Final = {minor}\n"),
+    ):
+        replace(package / "constants.py", old, new)
+
+
 def change(root: Path, name: str, old: str, new: str) -> None:
     """Replace a text in a module of an installed version, which must be there once."""
     (path,) = root.glob(f"venv/lib/*/site-packages/ganeti/{name}")
+    replace(path, old, new)
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    """Replace a text in a file, which must be there once."""
     text = path.read_text()
-    assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {name}"
+    assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {path.name}"
     path.unlink()  # the other tree has the same file
     path.write_text(text.replace(old, new))
 

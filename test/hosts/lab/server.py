@@ -110,13 +110,12 @@ class Server(Machine):
         rows = [line.split() for line in ran.lines]
         return {row[3]: int(row[0]) for row in rows}
 
-    def beats(self, guest: str) -> int:
-        """How far a guest has counted on its console; -1: not at all."""
+    def beats(self, guest: str) -> list[int]:
+        """What a guest has counted on its console since its log begins."""
         log = f"/var/log/ganeti/kvm/{guest}-serial.log"
-        # A line that is being written may have no number yet.
-        words = f"tail -c 200 {log} | grep -aE '^beat [0-9]+' | tail -n 1"
-        said = self.run("bash", "-c", words).out
-        return int(said.split()[1]) if said.strip() else -1
+        # Whole lines only: one that is being written has no end yet.
+        said = self.ok("sed", "-n", r"s/^beat \([0-9]*\)\r$/\1/p", log)
+        return [int(line) for line in said.lines]
 
 
 @dataclass
@@ -128,24 +127,29 @@ class Servers:
     begin: float = field(default_factory=time.monotonic)
     #: steps that are done; their servers were saved
     done: list[str] = field(default_factory=list)
+    #: whether a step failed
+    failed: bool = False
+    #: where they are kept after each step
+    state: Path | None = None
 
-    def save(self, directory: Path, step: str) -> None:
-        """Keep everything, so that another run can go on after this step."""
+    def save(self, step: str) -> None:
+        """A step is done. Keep everything, so that another run can go on after it."""
         self.done.append(step)
-        partial = directory / "new"
+        if self.state is None:
+            return
+        partial = self.state / "new"
         shutil.rmtree(partial, ignore_errors=True)
         for server in self.servers:
             server.save_disks(partial)
         story = {"done": self.done, "typed": self.typed, "guests": sorted(self.guests())}
         story["seconds"] = time.monotonic() - self.begin
         (partial / "story.json").write_text(json.dumps(story), encoding="utf-8")
-        shutil.rmtree(directory / "last", ignore_errors=True)
-        partial.rename(directory / "last")
+        shutil.rmtree(self.state / "last", ignore_errors=True)
+        partial.rename(self.state / "last")
 
-    def load(self, directory: Path) -> list[str]:
-        """Before the first boot: go on from there; the guests that ran."""
-        last = directory / "last"
-        if not last.exists():
+    def load(self) -> list[str]:
+        """Before the first boot: continue from there; the guests that ran."""
+        if self.state is None or not (last := self.state / "last").exists():
             return []
         for server in self.servers:
             server.load_disks(last)
@@ -235,9 +239,9 @@ def running(
         directory = stack.enter_context(run_directory())
         network = stack.enter_context(Network(f"{SUBNET}.254/24"))
         servers = [Server(spec, directory, network, suite, more) for spec in specs(count, disks)]
-        made = Servers(servers)
+        made = Servers(servers, state=state)
         stack.callback(made.cut)
-        guests = made.load(state) if state is not None else []
+        guests = made.load()
         made.boot()
         if made.done:
             wait_for("guests as before", lambda: set(guests) <= set(made.guests()), limit, 2.0)
