@@ -233,6 +233,9 @@ def stop(name: str, paths: Paths, timeout: float = STOP_TIMEOUT) -> bool:
     """Stop a daemon and wait for its end; killed after ``timeout`` seconds.
 
     Returns whether it ran.
+
+    Raises:
+        AccessError: it belongs to another user.
     """
     pid = daemon.running_pid(paths.pid_file(name))
     if uses_systemd(paths):
@@ -244,6 +247,10 @@ def stop(name: str, paths: Paths, timeout: float = STOP_TIMEOUT) -> bool:
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
         return False
+    except PermissionError as err:
+        raise errors.AccessError(
+            f"cannot stop {name} (process {pid}), which belongs to another user: run this as root"
+        ) from err
     if not process.wait_exit(pid, timeout):
         os.kill(pid, signal.SIGKILL)
         process.wait_exit(pid, 10.0)

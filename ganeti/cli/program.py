@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from ganeti import constants, errors
+from ganeti.base import stdout
 from ganeti.cli import audit, failures, notices, parser
 from ganeti.cli.command import Call, Command, Program
 
@@ -23,16 +24,9 @@ def main(program: Program, argv: Sequence[str] | None = None) -> int:
         code = _run(program, words)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has enough; nothing more can be said to them.
-        _drop_stdout()
+        stdout.drop()
         code = constants.EXIT_FAILURE
     return code
-
-
-def _drop_stdout() -> None:
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
 
 
 def _run(program: Program, words: list[str]) -> int:
@@ -119,6 +113,8 @@ def _execute(program: Program, call: Call, command: Command) -> int:
     except KeyboardInterrupt:
         notices.say("Interrupted")
         return 130
+    except OSError as err:
+        return _fail_at_file(err) if err.filename else _bug(call, err, logged=program.audited)
     except Exception as err:  # noqa: BLE001 - a bug must not show people a traceback
         return _bug(call, err, logged=program.audited)
     finally:
@@ -140,6 +136,14 @@ def _fail(err: errors.GanetiError, debug: int = 0) -> int:
     for line in failures.lines(err, debug=debug):
         notices.say(line)
     return failures.exit_code(err)
+
+
+def _fail_at_file(err: OSError) -> int:
+    from ganeti.base import files
+
+    hint = ": run this as root" if isinstance(err, PermissionError) and os.geteuid() else ""
+    notices.say(f"{errors.text(files.failure(err))}{hint}")
+    return constants.EXIT_FAILURE
 
 
 def _bug(call: Call, err: Exception, *, logged: bool) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ganeti import constants, errors
+from ganeti.base import stdout
 from ganeti.htools import options
 from ganeti.htools.options import Values
 
@@ -59,6 +60,9 @@ def run(program: Program, arguments: Sequence[str] | None = None) -> int:
         return err.exit_code
     except errors.GanetiError as err:
         warn(f"Error: {errors.text(err)}")
+        return constants.EXIT_FAILURE
+    except BrokenPipeError:
+        stdout.drop()
         return constants.EXIT_FAILURE
     except OSError as err:
         named = f"{err.filename}: {err.strerror}" if err.filename else str(err)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganeti import constants, errors, paths
-from ganeti.base import daemon
+from ganeti.base import daemon, files
 from ganeti.base import log as base_log
 from ganeti.net import listen, resolve
 
@@ -167,4 +167,4 @@ def run(
 def _reason(err: errors.GanetiError | OSError) -> str:
     if isinstance(err, errors.X509CertError):
         return ": ".join(map(str, err.args))
-    return errors.text(err) if isinstance(err, errors.GanetiError) else str(err)
+    return errors.text(files.failure(err) if isinstance(err, OSError) else err)

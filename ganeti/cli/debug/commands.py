@@ -91,8 +91,9 @@ def _read_ops(call: Call, name: str) -> list[jobs.WireOp]:
     try:
         data = jsonio.loads(Path(name).read_bytes())
     except (OSError, errors.ParseError) as err:
+        why = err.strerror if isinstance(err, OSError) else err
         raise errors.OpPrereqError(
-            f"Cannot read opcodes from '{name}': {err}", errors.ErrorCode.INVAL
+            f"Cannot read opcodes from '{name}': {why}", errors.ErrorCode.INVAL
         ) from err
     if not (isinstance(data, list) and all(isinstance(item, dict) for item in data)):
         raise errors.OpPrereqError(f"'{name}' is not a list of opcodes", errors.ErrorCode.INVAL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ganeti.cli import info, listing, output, tags
+from ganeti.cli import info, listing, output, selection, tags
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many
 from ganeti.cli.programs import NODE
@@ -53,8 +53,10 @@ def show_info(call: Call) -> None:
         "powered",
         "ndparams",
         "custom_ndparams",
+        "uuid",
     )
     rows = call.client.query_nodes(call.args, fields)
+    selection.refuse_unknown(call.client, "node", call.args, [(row[0], row[-1]) for row in rows])
     info.show(call, [_node_info(dict(zip(fields, row, strict=True))) for row in rows])
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ganeti import errors
-from ganeti.cli import failures
+from ganeti.cli import failures, program
+from ganeti.cli.command import Call, Program
 
 _ORDINARY = [
     (
@@ -59,3 +62,26 @@ def test_a_bug_says_that_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failures.lines(errors.ProgrammerError("internal error: KeyError: 'x'")) == [
         "Unhandled Ganeti error: internal error: KeyError: 'x'"
     ]
+
+
+@pytest.mark.parametrize(
+    ("err", "said"),
+    [
+        (PermissionError(13, "Permission denied", "/a/b"), "/a/b: Permission denied{}\n"),
+        (FileNotFoundError(2, "No such file or directory", "/a/b"), "/a/b: No such file or"),
+        (OSError(22, "Invalid argument"), "gnt-test fails: internal error: OSError: "),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_no_bug(
+    err: OSError, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Program("gnt-test", "Test.", audited=False)
+
+    @made.command("fails")
+    def fail(call: Call) -> None:
+        """Fail."""
+        raise err
+
+    assert program.main(made, ["fails"]) == 1
+    hint = ": run this as root" if os.geteuid() else ""
+    assert said.format(hint) in capsys.readouterr().err

@@ -58,9 +58,10 @@ def test_a_number_of_clients_that_makes_no_sense(
         (errors.GenericError("the port is taken"), "ganeti-noded: the port is taken\n"),
         (errors.X509CertError("a.pem", "is over"), "ganeti-noded: a.pem: is over\n"),
         (OSError("no room"), "ganeti-noded: no room\n"),
+        (PermissionError(13, "No", "/a/b.log"), "ganeti-noded: /a/b.log: No\n"),
         (KeyError("x"), "ganeti-noded: internal error, see its log\n"),
     ],
-    ids=["ours", "certificate", "system", "bug"],
+    ids=["ours", "certificate", "system", "file", "bug"],
 )
 def test_what_ends_a_daemon_is_told(
     root: Path, error: Exception, said: str, capsys: pytest.CaptureFixture[str]
