@@ -8,11 +8,13 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ganeti import errors
 from ganeti.base import files, inotify
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.rapi import login_settings, tokens, users
+from ganeti.rapi.directory import Directory
 from ganeti.rapi.identity import ANONYMOUS, Identity
 from ganeti.rapi.login_settings import Settings
 from ganeti.rapi.oidc import Providers
@@ -20,6 +22,9 @@ from ganeti.rapi.sessions import Backing
 from ganeti.rapi.throttle import Throttle
 from ganeti.rapi.tokens import Tokens
 from ganeti.rapi.users import Users
+
+if TYPE_CHECKING:
+    from ganeti.rapi.directory_search import Person
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +59,7 @@ class Authenticator:
         self._users = Users()
         self._tokens = Tokens()
         self._settings = Settings()
+        self._people = Directory(lambda: self._settings.ldap, clock)
         self.providers = Providers(lambda: self._settings.oidc, clock)
         self._watcher: inotify.DirectoryWatcher | None = None
         #: called when users or tokens may be others than before, so that who is in is asked again
@@ -139,7 +145,9 @@ class Authenticator:
             log.error("%s is refused, log-in stays as it is: %s", path, errors.text(err))
             return
         if text:
-            log.info("%s: %d identity providers", path, len(self._settings.oidc))
+            count = len(self._settings.oidc)
+            asked = "a" if self._settings.ldap is not None else "no"
+            log.info("%s: %d identity providers, %s directory", path, count, asked)
         self.on_change()
 
     # one request
@@ -178,6 +186,9 @@ class Authenticator:
             ThrottledError: too many wrong passwords came from there.
         """
         line = self._users.find(name)
+        if line is None and self._people.used:
+            person = self._ask_directory(name, password, address)
+            return lambda: self._people.identify(person)
         identity = self._identify_by_password(name, password, address)
 
         def find() -> Identity | None:
@@ -225,7 +236,29 @@ class Authenticator:
             raise self._make_error("token", address)
         return found
 
+    def _ask_directory(self, name: str, password: bytes, address: str) -> Person:
+        """A user of the directory who has rights here.
+
+        No lock is held meanwhile: a directory that does not answer stops no other log-in.
+        """
+        known = self._people.recall(name, password)
+        if known is None:
+            self._refuse_early(address, name)
+            known = self._people.check(name, password)
+        if known is None:
+            raise self._make_error(f"password of {name!r:.60}", address, name)
+        if self._people.identify(known) is None:
+            log.warning("user %r of the directory has no group with rights here", name)
+            raise errors.AuthenticationError("None of your groups has rights here")
+        return known
+
     def _identify_by_password(self, name: str, password: bytes, address: str) -> Identity:
+        if self._users.find(name) is None and self._people.used:
+            person = self._ask_directory(name, password, address)
+            identity = self._people.identify(person)
+            if identity is None:  # the settings have changed in this very moment
+                raise errors.AuthenticationError("None of your groups has rights here")
+            return identity
         found = self._find_proved(name, password, address)
         if found is not None:
             return found
