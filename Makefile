@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := --side-by-side 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui check-recovery
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui check-recovery check-helper
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -93,6 +93,9 @@ check-upgrade: $(VENV)/dev.stamp ## two versions side by side: up, down, kills a
 
 check-images: $(VENV)/dev.stamp ## an image of Debian packages, an instance of it, and a login (ten minutes)
 	@IMAGES=1 $(BIN)/python -m pytest -s --timeout 3600 test/images
+
+check-helper: $(VENV)/dev.stamp ## an OS installed and free space zeroed by a Linux in helper guests, which asks ganeti-metad (root; five minutes)
+	@HELPER=1 $(BIN)/python -m pytest -s --timeout 900 test/helper
 
 check-backup: $(VENV)/dev.stamp ## 200 random schedules of writes, crashes, migrations and backups (half an hour); BACKUP_SCHEDULES=...
 	@BACKUP_SCHEDULES=$(or $(BACKUP_SCHEDULES),200) $(BIN)/python -m pytest -s --timeout 600 test/backup

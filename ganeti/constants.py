@@ -35,6 +35,9 @@ DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080, CONFD: 1814, MOND: 1815, METAD:
 #: Those that serve over UDP; the others use TCP.
 UDP_SERVICES: Final = frozenset((CONFD,))
 
+#: The parameter of any OS whose value is an image for the first disk, in place of the scripts.
+OS_IMAGE: Final = "os-image"
+
 #: Beginning of the name of a NIC by which a guest talks to its node; the instance's name follows.
 COMMUNICATION_NIC: Final = "ganeti:communication:"
 #: Beginning of the name of its interface on the node.

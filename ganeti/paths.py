@@ -274,6 +274,16 @@ class Paths:
         return self.images / "uploads"
 
     @property
+    def os_images(self) -> Path:
+        """Files that ``os-image`` and the images of helper guests may name by a path."""
+        return self.under("/srv/ganeti/os-images")
+
+    @property
+    def helper_guests(self) -> Path:
+        """Disks of helper guests until they run; what they are to do may have secrets."""
+        return self.under("/var/cache/ganeti/helper-guests")
+
+    @property
     def image_cache(self) -> Path:
         """Files of images on nodes that make instances of them."""
         return self.under("/var/cache/ganeti/images")

@@ -10,6 +10,7 @@ from ganeti import constants, errors
 from ganeti.bootstrap.settings import InitSettings
 from ganeti.config import drbd, parameters, policy_parameters
 from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.images import location
 from ganeti.model import ipolicy, uid_pool
 from ganeti.model.cluster import DATA_COLLECTORS, Cluster
 from ganeti.model.config import ConfigData
@@ -102,8 +103,8 @@ def _choices(settings: InitSettings) -> dict[str, Any]:
         },
         "hv_state_static": parameters.hv_state({}, settings.hv_state),
         "disk_state_static": parameters.disk_state({}, settings.disk_state),
-        "install_image": settings.install_image or "",
-        "zeroing_image": settings.zeroing_image or "",
+        "install_image": _helper_image(settings.install_image),
+        "zeroing_image": _helper_image(settings.zeroing_image),
         "ssh_key_type": settings.ssh_key_type or "rsa",
         "ssh_key_bits": ssh_files.choose_length(
             settings.ssh_key_type or "rsa", settings.ssh_key_bits
@@ -165,6 +166,19 @@ def _netmask(settings: InitSettings) -> int:
             errors.ErrorCode.INVAL,
         )
     return wanted or longest
+
+
+def _helper_image(text: str | None) -> str:
+    """Where the image of helper guests lies; there is none of ``gnt-image`` yet."""
+    if not text:
+        return ""
+    if not location.is_location(text):
+        raise errors.make_invalid_error(
+            f"'{text[:80]}' is neither a URL nor an absolute path; to name an image of gnt-image,"
+            " set it later with gnt-cluster modify"
+        )
+    location.check(text)
+    return text
 
 
 def _pool_size(wanted: int | None) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base.text import join_names, nearest
-from ganeti.constants import OS_API_VERSIONS
+from ganeti.constants import OS_API_VERSIONS, OS_IMAGE
 from ganeti.errors import ErrorCode
 from ganeti.guest_os.definition_files import HYPERVISORS_FILE, OS_NAME, SEPARATOR, read_files
 from ganeti.rpc.objects import OsInfo
@@ -91,7 +91,7 @@ class OsDefinition:
         """
         known = [name for name, _ in self.parameters]
         for name in values:
-            if name not in known:
+            if name not in known and name != OS_IMAGE:
                 raise errors.OpPrereqError(
                     f"OS '{self.name}' has no parameter '{name}'{nearest(name, known)};"
                     f" it has {join_names(known, 30) or 'none'}",

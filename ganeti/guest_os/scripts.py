@@ -69,8 +69,7 @@ def create(
     if not found.trusted:
         raise errors.OpExecError(
             f"OS '{found.name}' in {found.path} is not trusted: it has only the script"
-            f" {definition_files.CREATE_UNTRUSTED}, which must run inside a helper virtual machine,"
-            f" and this node has none; use an OS with a script {definition_files.CREATE}"
+            f" {definition_files.CREATE_UNTRUSTED}, which must run in a helper guest"
         )
     env = environment.make_create_environment(
         found, instance, disks, reinstall=reinstall, debug=debug
@@ -241,7 +240,7 @@ def _run(
     )
     if result.ok:
         return
-    tail = _tail(log)
+    tail = read_tail(log)
     raise errors.OpExecError(
         f"OS script {action} of '{found.full_name}' for instance {instance_name} {ending};"
         + (f" the last lines of its log {log}:\n{tail}" if tail else f" its log {log} is empty")
@@ -269,7 +268,8 @@ def _explain_start_failure(script: Path, err: errors.CommandError) -> str:
     return f"{text}; its first line is {first!r}: is that program installed?"
 
 
-def _tail(log: Path) -> str:
+def read_tail(log: Path) -> str:
+    """The last lines of a log, without control characters."""
     try:
         with log.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -49,6 +49,9 @@ class Traits:
     seeds: bool = False
     #: keeps guests to the limits ``max_iops`` and ``max_bandwidth`` of their disks
     limits_disks: bool = False
+    #: parameters of a guest that boots its first disk, prints on a serial console, and ends when it
+    #: restarts; empty: the hypervisor has no helper guests
+    helper_params: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def _find(head: bytes, read: Callable[[int, int], bytes], *, raw: bool) -> Found
     if not raw and not any(head[at : at + len(magic)] == magic for at, magic in _RAW):
         raise make_refusal(
             "it is neither qcow2, VMDK nor OVA, and has neither a partition table nor a file"
-            " system; --format raw accepts it as a raw disk"
+            " system; gnt-image add --format raw accepts it as a raw disk"
         )
     return Found("raw", None)
 

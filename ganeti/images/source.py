@@ -75,24 +75,29 @@ def copy_upload(path: Path, target: int, tell: Tell) -> str:
             f"the upload {path.name} cannot be read on the master: {err.strerror}; add it again"
         ) from err
     try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise errors.make_invalid_error(f"the upload {path.name} is not a regular file")
         # The copy that is read belongs to the job from here on, whatever becomes of it.
         path.unlink(missing_ok=True)
-        digest, position = hashlib.sha256(), 0
-        for piece in sparse.pieces(fd, found.st_size):
-            if piece.data is None:
-                _hash_zeros(digest, piece.size)
-            else:
-                digest.update(piece.data)
-                sparse.write(target, position, piece.data)
-            position += piece.size
-            tell(position, found.st_size)
-        os.ftruncate(target, found.st_size)
-        return digest.hexdigest()
+        return copy_file(fd, target, tell)
     finally:
         os.close(fd)
+
+
+def copy_file(fd: int, target: int, tell: Tell) -> str:
+    """Copy an open file to a descriptor, without its holes; returns its SHA-256. OSError."""
+    size = os.fstat(fd).st_size
+    digest, position = hashlib.sha256(), 0
+    for piece in sparse.pieces(fd, size):
+        if piece.data is None:
+            _hash_zeros(digest, piece.size)
+        else:
+            digest.update(piece.data)
+            sparse.write(target, position, piece.data)
+        position += piece.size
+        tell(position, size)
+    os.ftruncate(target, size)
+    return digest.hexdigest()
 
 
 def _hash_zeros(digest: Any, size: int) -> None:

@@ -17,6 +17,7 @@ from ganeti.node.external import External
 from ganeti.node.files import Files
 from ganeti.node.guest_ends import GuestEnds
 from ganeti.node.guest_os import GuestOs
+from ganeti.node.helper_guests import HelperGuests
 from ganeti.node.holds import Holds
 from ganeti.node.hooks import Hooks
 from ganeti.node.hotplug import Hotplug
@@ -71,6 +72,7 @@ class Families:
         consoles = Consoles()
         instances = Instances(context, disks, rights, self.ends, consoles)
         guest_os = GuestOs(context, disks)
+        images = Images(context, disks, copies)
         ssh = Ssh(context)
         exports = Exports(context)
         self.all: tuple[object, ...] = (
@@ -90,7 +92,7 @@ class Families:
             DiskContent(context, disks, copies),
             copies,
             Transfer(context, disks, copies),
-            Images(context, disks, copies),
+            images,
             Backups(context, disks, copies),
             DiskStates(disks),
             Mirrors(context, disks),
@@ -100,6 +102,7 @@ class Families:
             Hotplug(context, disks),
             Migration(context, disks, rights, self.ends),
             guest_os,
+            HelperGuests(context, disks, instances, images, copies),
             Metadata(context),
             guest_ends,
             self.holds,

@@ -14,10 +14,11 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 from ganeti import errors
 from ganeti.base import files
-from ganeti.images import making, shelf, source, writing
+from ganeti.images import location, making, shelf, source, writing
 from ganeti.net.tls.contexts import Identity
 from ganeti.node.context import NamedLocks, NodeContext
 from ganeti.node.copying import Copies, Progress
@@ -55,6 +56,7 @@ class Images(ImageCalls):
         #: UUIDs of images that are being removed.
         self._removing: set[str] = set()
         self._kept.sweep()
+        self._cache.sweep()
 
     # making
 
@@ -80,12 +82,7 @@ class Images(ImageCalls):
             path = directory / "source"
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
-                if source.is_url(given):
-                    most = making.find_free(directory)
-                    found = source.download(given, fd, tell, most=most)
-                else:
-                    upload = self._context.paths.image_uploads / given
-                    found = source.copy_upload(upload, fd, tell)
+                found = self._read_source(given, fd, directory, tell)
                 if sha256 is not None and sha256.lower() != found:
                     raise errors.make_invalid_error(
                         f"the SHA-256 of {source.describe(given)} is {found}, not {sha256.lower()}"
@@ -102,6 +99,19 @@ class Images(ImageCalls):
             )
             self._kept.publish(uuid, image)
         log.info("made image %s of %s (%s)", uuid, given, made.format)
+
+    def _read_source(self, given: str, fd: int, directory: Path, tell: source.Tell) -> str:
+        """Copy what a source names into an empty file of a directory; returns its SHA-256."""
+        paths = self._context.paths
+        if source.is_url(given):
+            return source.download(given, fd, tell, most=making.find_free(directory))
+        if not location.is_location(given):
+            return source.copy_upload(paths.image_uploads / given, fd, tell)
+        opened = location.open_file(Path(paths.local(given)), paths.os_images)
+        try:
+            return source.copy_file(opened, fd, tell)
+        finally:
+            os.close(opened)
 
     def _remove_old_uploads(self) -> None:
         """Jobs take their uploads at once; what nobody took for days was given up."""
@@ -166,18 +176,63 @@ class Images(ImageCalls):
 
     def image_write(self, image: NodeImage, disk: NodeDisk) -> str:
         """Begin to write an image to the start of an active disk; BlockDeviceError."""
-        found = self._disks.find_existing(disk)
-        target = found.uri() or found.path
-        return self._copies.begin(lambda progress: self._write(image, target, progress))
+        target = self._find_target(disk)
+        return self._copies.begin(lambda progress: self.put(image, lambda _size: target, progress))
 
-    def _write(self, image: NodeImage, target: str, progress: Progress) -> None:
+    def blockdev_image(self, bdev: NodeDisk, image: str, size: int) -> str:
+        """Begin to write what is at a location to an active disk of ``size`` MiB.
+
+        Raises:
+            OpPrereqError: this node reads nothing from there.
+            BlockDeviceError: the disk is not active.
+        """
+        location.check(image)
+        target = self._find_target(bdev)
+
+        def place(needed: int) -> str:
+            if needed > size:
+                raise errors.BlockDeviceError(
+                    f"the image {image} takes {needed} MiB, and the disk has {size} MiB"
+                )
+            return target
+
+        return self._copies.begin(lambda progress: self.put(image, place, progress))
+
+    def _find_target(self, disk: NodeDisk) -> str:
+        found = self._disks.find_existing(disk)
+        return found.uri() or str(found.path)
+
+    def put(self, image: NodeImage | str, place: Callable[[int], str], progress: Progress) -> None:
+        """Write an image, or what is at a location, to a disk; blocks until its end.
+
+        ``place`` gets the size of the image in MiB, and returns the path or address of the disk.
+        """
+        if isinstance(image, str):
+            self._put_location(image, place, progress)
+            return
         with self._hold(image.uuid), _file_errors():
             path = self._find_here(image, progress)
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            writing.write(fd, target, image.disk_size, progress.set)
+            writing.write(fd, place(image.disk_size), image.disk_size, progress.set)
         finally:
             os.close(fd)
+
+    def _put_location(self, given: str, place: Callable[[int], str], progress: Progress) -> None:
+        with _file_errors(), self._cache.work(str(uuid4())) as directory:
+            path = directory / "source"
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                self._read_source(given, fd, directory, progress.set)
+                image, made = making.make(directory, fd, None, progress.set)
+            finally:
+                os.close(fd)
+            fd = os.open(image, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                writing.write(fd, place(made.disk_size), made.disk_size, progress.set)
+            finally:
+                os.close(fd)
+        log.info("wrote what is at %s to a disk", given)
 
     def _find_here(self, image: NodeImage, progress: Progress) -> Path:
         """The file of an image, which is fetched into the cache when it is not here."""

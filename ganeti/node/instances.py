@@ -21,6 +21,7 @@ from ganeti.hypervisor.interface import (
     ConsoleLine,
     Hotpluggable,
     Hypervisor,
+    ProcessBacked,
 )
 from ganeti.model.names import RebootType, RunState
 from ganeti.node.consoles import Consoles
@@ -113,9 +114,17 @@ class Instances(InstanceCalls):
             self._note_reason(instance.name, reason)
 
     def _start(
-        self, instance: NodeInstance, *, paused: bool = False, by_new_right: bool = False
+        self,
+        instance: NodeInstance,
+        *,
+        paused: bool = False,
+        by_new_right: bool = False,
+        disks: Sequence[AttachedDisk] | None = None,
     ) -> None:
-        """``by_new_right``: the master wants it to run here now; it is not only a reboot."""
+        """``by_new_right``: the master wants it to run here now; it is not only a reboot.
+
+        ``disks`` are those of the guest, unless it gets just those of the instance.
+        """
         if self._context.paths.host_stops.exists():
             raise errors.HypervisorError(
                 f"instance {instance.name} is not started: this host is being shut down"
@@ -134,8 +143,39 @@ class Instances(InstanceCalls):
             # The guest ended by itself and its remains are still there.
             hypervisor.stop(instance.name, force=True)
             hypervisor.cleanup(instance.name)
-        hypervisor.start(instance, self._list_attached(instance), paused=paused)
+        found = self._list_attached(instance) if disks is None else disks
+        hypervisor.start(instance, found, paused=paused)
         log.info("started instance %s", instance.name)
+
+    @contextlib.contextmanager
+    def run_beside(
+        self, instance: NodeInstance, disks: Sequence[AttachedDisk]
+    ) -> Iterator[int | None]:
+        """In the block the guest runs with these disks, by a new right; then it is ended.
+
+        Yields its process, None when it has ended already. Other calls may end it meanwhile, and
+        then start it as it is: that one goes on.
+
+        Raises:
+            HypervisorError: it runs already, or its guests have no processes; or as on a start.
+            RunRightError: as on a start.
+        """
+        name, hypervisor = instance.name, self._context.hypervisor(instance.hypervisor)
+        if not isinstance(hypervisor, ProcessBacked):
+            raise errors.HypervisorError(f"hypervisor {instance.hypervisor} has no helper guests")
+        with self._ends.expect(name, instance.hypervisor):
+            with self._context.instance(name, "start of the helper guest"):
+                if hypervisor.guest_process(name) is not None:
+                    raise errors.HypervisorError(f"instance {name} runs already on this node")
+                self._start(instance, by_new_right=True, disks=disks)
+                process = hypervisor.guest_process(name)
+            try:
+                yield process
+            finally:
+                with self._context.instance(name, "end of the helper guest"):
+                    if hypervisor.guest_process(name) in (process, None):
+                        self._stop(hypervisor, name, 0)
+                        forget_metadata(self._context, instance)
 
     def _list_attached(self, instance: NodeInstance) -> list[AttachedDisk]:
         try:

@@ -342,6 +342,20 @@ class NodeImage(msgspec.Struct, kw_only=True, frozen=True):
     sources: tuple[tuple[str, str], ...] = ()
 
 
+class HelperTask(msgspec.Struct, kw_only=True, frozen=True):
+    """What the helper guest of an instance is started from, and what it does."""
+
+    image: NodeImage | str
+    #: install the OS of the instance; else zero the free space on its disks
+    installs: bool
+    reinstall: bool = False
+    debug: int = 0
+    #: seconds until it must have begun; None: it need not tell
+    startup_timeout: int | None = None
+    #: seconds until it must have ended, after these
+    timeout: int
+
+
 class ImageFacts(msgspec.Struct, kw_only=True):
     """What a node found out while it made an image; see ``model/image.py``."""
 

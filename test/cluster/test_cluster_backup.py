@@ -201,7 +201,9 @@ def test_what_is_refused(cluster: Cluster) -> None:
     add(cluster, WEB)
     for line, said in (
         ("backup export", "choose the node with --node"),
-        ("backup export -n node3 --zero-free-space", "this version has none"),
+        ("backup export -n node3 --zero-free-space", "has no helper guests; kvm has"),
+        ("backup export -n node3 --zero-free-space --noshutdown", "omit --noshutdown"),
+        ("backup export -n node3 --zeroing-timeout-fixed=5", "only with --zero-free-space"),
         ("backup export -n node3 --noshutdown --remove-instance -f", "omit --noshutdown"),
         ("backup export -n node3 --transport-compression=xz", "choose from none, gzip"),
         ("backup import -n node1 --src-dir=../../etc", "no node has an export"),

@@ -13,11 +13,14 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pycdlib
 import pytest
+from helper_sector import make_disk
 from local_cluster import Cluster, copied
 from rapi_server import Api
+from waiting import wait_for
 
 pytestmark = [
     pytest.mark.skipif(
@@ -310,3 +313,159 @@ def test_killed_master_leaves_a_name_that_is_removed_at_once(
         r"interrupted while it made image endless; .* gnt-image remove endless", ran.out
     )
     kvm.ok("image remove endless")
+
+
+# images by location, and helper guests ---------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def untrusted(kvm: Cluster) -> str:
+    """An OS that no node may install itself, with a word that its parameter carries."""
+    for node in ("node1", "node2", "node3"):
+        path = kvm.paths(node).os_search_path[1] / "strange"
+        path.mkdir(parents=True)
+        (path / "ganeti_api_version").write_text("20\n")
+        (path / "parameters.list").write_text("word any\n")
+        for script in ("create_untrusted", "verify"):
+            (path / script).write_text("#!/bin/sh\nexit 0\n")
+            (path / script).chmod(0o755)
+    return "strange"
+
+
+def offer(cluster: Cluster, data: bytes, name: str = "helper.raw") -> str:
+    """Put a file where all nodes read images from, and return its path."""
+    for node in ("node1", "node2", "node3"):
+        directory = cluster.paths(node).os_images
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(data)
+    return f"/srv/ganeti/os-images/{name}"
+
+
+def content(cluster: Cluster, node: str = "node1") -> bytes:
+    [path] = cluster.paths(node).shared_file_storage.resolve().rglob("*disk0")
+    return path.read_bytes()
+
+
+def no_helper_is_left(cluster: Cluster) -> bool:
+    paths = cluster.paths()
+    return not list(paths.helper_guests.iterdir()) and not list((paths.kvm / "pid").iterdir())
+
+
+INSTALL = f"{ADD} -n node1 -o strange -O word=known --disk 0:size=8M --no-start"
+
+
+@pytest.fixture
+def helper(kvm: Cluster, untrusted: str) -> Iterator[Cluster]:
+    kvm.ok("cluster modify --install-image", offer(kvm, make_disk()))
+    yield kvm
+    kvm.ok("cluster modify --install-image=")
+    if kvm.cells("instance list -o name"):
+        kvm.ok("instance remove -f --shutdown-timeout=0", NAME)
+    assert no_helper_is_left(kvm)
+
+
+def test_untrusted_os_is_installed_by_a_helper_guest(helper: Cluster) -> None:
+    ran = helper.ok(INSTALL, NAME)
+    assert "is not trusted, so a helper guest runs its script" in ran.err + ran.out
+    # what the guest in the sector did: the head of the archive is on the disk of the instance
+    assert content(helper).startswith(b"environment\0")
+    [log] = helper.paths().os_log.glob(f"add-strange-{NAME}-*.log")
+    assert log.read_text().splitlines() == ["ganeti-helper: begin", "ganeti-helper: exit 0"]
+    assert helper.cells("instance list -o status,oper_state") == [["ADMIN_down", "N"]]
+    helper.ok("instance startup", NAME)
+    ran = helper.gnt("instance reinstall -f", NAME)
+    assert "is running; stop it" in ran.err
+    helper.ok("instance shutdown --timeout=0", NAME)
+    helper.ok("instance reinstall -f", NAME)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words", "text"),
+    [
+        ({"last": "no room\r\nganeti-helper: exit 7"}, (), "failed with exit code 7;.*no room"),
+        ({"last": "bye"}, (), "ended without telling an exit code"),
+        (
+            {"hangs": True, "copies": False, "first": "booting"},
+            ("--helper-startup-timeout=2",),
+            "did not begin within 2 s.*booting",
+        ),
+    ],
+)
+def test_helper_guest_that_fails_leaves_no_instance(
+    helper: Cluster, facts: dict[str, Any], words: tuple[str, ...], text: str
+) -> None:
+    offer(helper, make_disk(**facts))
+    ran = helper.gnt(INSTALL, *words, NAME)
+    assert ran.code == 1
+    assert re.search(text, ran.err, re.DOTALL), ran.err
+    assert helper.cells("instance list -o name") == []
+    assert no_helper_is_left(helper)
+
+
+def test_untrusted_os_without_an_image_is_refused_at_once(kvm: Cluster, untrusted: str) -> None:
+    ran = kvm.gnt(INSTALL, NAME)
+    assert "name it with gnt-cluster modify --install-image" in ran.err
+    ran = kvm.gnt(INSTALL.replace(" --disk", " -H fake --disk"), NAME)
+    assert ran.code == 1
+
+
+@pytest.mark.parametrize(
+    ("image", "text"),
+    [
+        ("/etc/passwd", "is not below /.*os-images, from which alone this node reads images"),
+        ("file:///etc/passwd", "not a URL of https or http"),
+        ("nothing", "image 'nothing' is not known"),
+        ("/srv/ganeti/os-images/large.raw", "takes 9 MiB, and the disk has 8 MiB"),
+    ],
+)
+def test_os_image_cannot_be_any_file_of_a_node(kvm: Cluster, image: str, text: str) -> None:
+    offer(kvm, make_disk().ljust(9 * MIB, b"\0"), "large.raw")
+    ran = kvm.gnt(f"{ADD} -n node1 --disk 0:size=8M -O os-image={image}", NAME)
+    assert ran.code == 1
+    assert re.search(text, ran.err), ran.err
+    assert kvm.cells("instance list -o name") == []
+
+
+def test_os_image_is_put_on_the_disk(kvm: Cluster, image: str, server: Server, disk: Path) -> None:
+    for word in (image, f"{server.url}/far.raw", offer(kvm, disk.read_bytes(), "tiny.raw")):
+        kvm.ok(f"{ADD} -n node1 --disk 0:size=8M --no-start -O os-image={word}", NAME)
+        assert content(kvm) == disk.read_bytes()
+        path = next(kvm.paths().shared_file_storage.resolve().rglob("*disk0"))
+        path.write_bytes(bytes(8 * MIB))
+        kvm.ok("instance reinstall -f", NAME)
+        assert content(kvm) == disk.read_bytes()
+        kvm.ok("instance remove -f", NAME)
+
+
+def test_export_zeroes_free_space_first(instance: Cluster) -> None:
+    export = f"backup export -n node2 --shutdown-timeout=0 --zero-free-space {NAME}"
+    assert "gnt-cluster modify --zeroing-image" in instance.gnt(export).err
+    instance.ok("cluster modify --zeroing-image", offer(instance, make_disk()))
+    try:
+        ran = instance.ok(export)
+        assert "zeroing free space of 1 disk" in ran.err + ran.out
+        assert instance.cells("instance list -o status") == [["running"]]
+        [dump] = (instance.paths("node2").exports / NAME).glob("*-*")
+        assert b"environment\0" in dump.read_bytes()[:4096]
+        offer(instance, make_disk(hangs=True, last="slow"))
+        ran = instance.gnt(f"{export} --zeroing-timeout-fixed=2 --zeroing-timeout-per-mib=0")
+        assert "did not end within 2 s" in ran.err
+        assert instance.cells("instance list -o status") == [["running"]]
+    finally:
+        instance.ok("cluster modify --zeroing-image=")
+
+
+def test_canceled_job_ends_the_helper_guest(instance: Cluster) -> None:
+    offer(instance, make_disk(hangs=True, last="slow"))
+    instance.ok("cluster modify --zeroing-image=/srv/ganeti/os-images/helper.raw")
+    try:
+        words = "--submit --zero-free-space --shutdown-timeout=0"
+        job = instance.ok(f"backup export -n node2 {words}", NAME).err.split()[-1]
+        log = instance.paths().kvm_log / f"{NAME}-serial.log"
+        wait_for(lambda: "slow" in log.read_text(), "the helper guest works", 30)
+        instance.ok("job cancel", job)
+        ran = instance.gnt(f"job watch {job}")
+        assert "the user canceled the job" in ran.out + ran.err
+        assert instance.cells("instance list -o status") == [["running"]]
+    finally:
+        instance.ok("cluster modify --zeroing-image=")

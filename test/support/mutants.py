@@ -46,6 +46,7 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 TABLE: dict[str, tuple[str, ...]] = {
     "ganeti/rapi/scope.py": ("test/unit/rapi/test_rapi_scope.py",),
     "ganeti/config/limits.py": ("test/unit/config/test_config_limits.py",),
+    "ganeti/images/location.py": ("test/unit/images/test_images_location.py",),
     "ganeti/jobs/gate.py": ("test/unit/jobs/test_job_gate.py",),
     "ganeti/jobs/reason_limits.py": ("test/unit/jobs/test_job_gate.py",),
     "ganeti/ops/planning/placement.py": ("test/unit/ops/test_op_placement.py",),

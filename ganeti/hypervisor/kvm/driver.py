@@ -39,7 +39,7 @@ from ganeti.hypervisor.kvm import (
 )
 from ganeti.hypervisor.kvm.counters import Counters
 from ganeti.hypervisor.kvm.devices import Drive
-from ganeti.hypervisor.kvm.params import GLOBAL_PARAMS, KvmParams, load
+from ganeti.hypervisor.kvm.params import GLOBAL_PARAMS, HELPER_PARAMS, KvmParams, load
 from ganeti.model.names import Consistency, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
@@ -69,6 +69,7 @@ class KvmHypervisor(Hypervisor):
         opens_addresses=True,
         seeds=True,
         limits_disks=True,
+        helper_params=HELPER_PARAMS,
     )
     params: ClassVar[type[msgspec.Struct]] = KvmParams
 

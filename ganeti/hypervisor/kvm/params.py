@@ -261,6 +261,25 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 #: Parameters of the cluster that no instance can change.
 GLOBAL_PARAMS = frozenset({"migration_bandwidth", "migration_mode", "migration_port"})
 
+#: Those of a helper guest: it boots its first disk by BIOS, and has no other media, and no device
+#: that ``kvm_extra`` adds. The display stays as it is.
+HELPER_PARAMS: dict[str, object] = {
+    "acpi": True,
+    "boot_order": "disk",
+    "cdrom2_image_path": "",
+    "cdrom_image_path": "",
+    "disk_type": "paravirtual",
+    "firmware": "bios",
+    "floppy_image_path": "",
+    "initrd_path": "",
+    "kernel_path": "",
+    "kvm_extra": "",
+    "nic_type": "paravirtual",
+    "reboot_behavior": "exit",
+    "serial_console": True,
+    "user_shutdown": False,
+}
+
 #: (name, may be a URL) of images and files that must exist on the node when they are set.
 NODE_FILES = (
     ("kernel_path", False),

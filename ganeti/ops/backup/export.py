@@ -17,6 +17,7 @@ import msgspec
 from ganeti import errors
 from ganeti.base import files
 from ganeti.model.disk import Disk
+from ganeti.model.image import Image
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.model.params import Params
@@ -26,8 +27,8 @@ from ganeti.opcodes.enums import ExportMode
 from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
-from ganeti.ops.planning import checks, export_request
-from ganeti.ops.steps import exports, removal
+from ganeti.ops.planning import checks, export_request, os_images
+from ganeti.ops.steps import exports, installing, removal
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.ops.steps.storage import dumps
@@ -56,6 +57,8 @@ class _Plan:
     remote: _Remote | None
     disks: Sequence[Disk]
     running: bool
+    #: what the helper guest that zeroes free space is started from, if it is asked for
+    zeroing: Image | str | None
     #: variables of the instance for hooks, also when it is removed
     env: Mapping[str, Any]
 
@@ -102,7 +105,10 @@ class BackupExport(
                 f"to remove the disks of instance {self.instance.name}",
             )
         env = hook_env.instance_env(config, self.instance)
-        return _Plan(source, target, remote, disks, running, env)
+        zeroing = None
+        if op.zero_free_space:
+            zeroing = os_images.find_helper(config, self.instance, "zeroing_image")
+        return _Plan(source, target, remote, disks, running, zeroing, env)
 
     def hooks(self) -> Hooks:
         config, op, plan = self.ctx.config, self.op, self.plan
@@ -130,7 +136,7 @@ class BackupExport(
         try:
             with ExitStack() as stop:
                 self._stop(stop, not_started)
-                with self._activate(), self._freeze() as copies:
+                with self._activate(), self._zero_and_freeze() as copies:
                     if all(copy is not None for copy in copies):
                         stop.close()
                     if not self.op.remove_instance:
@@ -191,6 +197,14 @@ class BackupExport(
         finally:
             if not self.instance.disks_active:
                 instance_disks.shutdown(ctx, self.instance, disks)
+
+    @contextmanager
+    def _zero_and_freeze(self) -> Iterator[list[NodeDisk | None]]:
+        if self.plan.zeroing is not None:
+            time = export_request.choose_zeroing_time(self.op, self.plan.disks)
+            installing.zero_free_space(self.ctx, self.now, self.plan.zeroing, self.op, time)
+        with self._freeze() as copies:
+            yield copies
 
     @contextmanager
     def _freeze(self) -> Iterator[list[NodeDisk | None]]:

@@ -10,6 +10,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.config import parameters
 from ganeti.config.changes import Draft
+from ganeti.constants import OS_IMAGE
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.jobs.execution import Need
 from ganeti.model import base
@@ -140,7 +141,8 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
 
     def _check_request(self) -> None:
         op = self.request
-        without_os = not op.os_type and not op.no_install and not op.image
+        image = op.image or op.osparams.get(OS_IMAGE)
+        without_os = not op.os_type and not op.no_install and not image
         if without_os and op.mode is InstCreateMode.CREATE:
             raise errors.make_invalid_error(
                 "no guest OS was given; name one with --os-type or an image with --image, or use"

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.config.changes import Draft
+from ganeti.constants import OS_IMAGE
+from ganeti.model import base
 from ganeti.model.node import Node
 from ganeti.model.params import Params, drop_defaults, fill
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance import OpInstanceReinstall
 from ganeti.ops import annotate
 from ganeti.ops.operation import Hooks
-from ganeti.ops.steps import node_checks
+from ganeti.ops.steps import installing, node_checks
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks
 from ganeti.ops.targets.instance import PlannedInstanceOperation
-from ganeti.rpc.calls import NodeCalls
 
 
 @dataclass(frozen=True)
@@ -43,22 +44,25 @@ class InstanceReinstall(PlannedInstanceOperation[OpInstanceReinstall, _Plan, Non
                 f"instance {name} is running; stop it before reinstalling it"
             )
         os_name = op.os_type or self.instance.os
-        if not os_name:
-            raise errors.make_invalid_error(f"instance {name} has no OS; name one with --os-type")
         osparams = self._merge(self.instance.osparams, op.osparams)
+        if not os_name and not osparams.get(OS_IMAGE):
+            raise errors.make_invalid_error(f"instance {name} has no OS; name one with --os-type")
         private = self._merge(self.instance.osparams_private, op.osparams_private)
         secret = self._merge({}, op.osparams_secret)
         hidden = ctx.config.private_osparams_for(os_name, private)
         full = fill(ctx.config.osparams_for(os_name, osparams), hidden, secret)
         # an instance from the time before its OS had variants may keep its OS
-        node_checks.os_on_node(
-            ctx,
-            node,
-            os_name,
-            full,
-            self.instance.hypervisor,
-            force_variant=op.force_variant or op.os_type is None,
-        )
+        if os_name:
+            node_checks.os_on_node(
+                ctx,
+                node,
+                os_name,
+                full,
+                self.instance.hypervisor,
+                force_variant=op.force_variant or op.os_type is None,
+            )
+        new = base.replace(self.instance, os=os_name)
+        installing.check(ctx, new, ctx.config.disks_of(self.instance), full)
         return _Plan(node, os_name, osparams, private, full)
 
     @staticmethod
@@ -80,11 +84,16 @@ class InstanceReinstall(PlannedInstanceOperation[OpInstanceReinstall, _Plan, Non
             ctx.log(f"Changing OS to '{plan.os}'...")
             ctx.store.change("instance-reinstall", ctx.author, edit)
         instance = self.now
-        ctx.log("Running the instance OS create scripts...")
         try:
             disks.assemble(ctx, instance)
-            wire = annotate.instance(ctx.config, instance, osparams=plan.full)
-            debug = self.op.debug_level or 0
-            ctx.rpc.call_one(plan.node, NodeCalls.instance_os_add, wire, True, debug)
+            installing.run(
+                ctx,
+                instance,
+                ctx.config.disks_of(instance),
+                annotate.instance(ctx.config, instance, osparams=plan.full),
+                self.op,
+                reinstall=True,
+                debug=self.op.debug_level or 0,
+            )
         finally:
             disks.shutdown(ctx, instance)

@@ -21,12 +21,12 @@ from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.opcodes.devices import NicParams
+from ganeti.ops.planning import os_images
 from ganeti.ops.planning.os_settings import Values, os_lists, os_parameters
 from ganeti.storage.registry import traits_of, volume_templates
 
 _TOOL = re.compile(r"[a-zA-Z0-9_-]+")
 _PROGRAM = re.compile(r"[a-zA-Z0-9_.-]+")
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://.+")
 _DEVICE = re.compile(r"[^\s/]{1,15}")
 #: Longest silence in seconds that somebody may be allowed. The shortest ones follow from calls
 #: every 5 seconds, of which some must have failed.
@@ -192,10 +192,8 @@ def _programs(config: Config, op: OpClusterSetParams) -> Values:
         text = getattr(op, name)
         if text is None:
             continue
-        if text and not (text.startswith("/") or _URL.fullmatch(text)):
-            raise parameters.refuse(
-                f"{name.replace('_', ' ')} '{text}' is neither an absolute path nor a URL"
-            )
+        if text:
+            os_images.find(config, text)
         values[name] = text
     if op.compression_tools is not None:
         values["compression_tools"] = _tools(op.compression_tools)

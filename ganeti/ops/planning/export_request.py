@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ganeti import errors
@@ -13,6 +14,9 @@ from ganeti.opcodes.backup import OpBackupExport
 from ganeti.opcodes.enums import ExportMode
 from ganeti.storage.interface import Snapshotting
 from ganeti.storage.registry import TEMPLATES
+
+#: Seconds for a helper guest to start and stop, and for each MiB of the disks.
+_ZEROING, _ZEROING_PER_MIB = 600, 0.2
 
 
 def check_compression(config: Config, tool: str) -> None:
@@ -35,16 +39,16 @@ def check_options(op: OpBackupExport) -> None:
         raise errors.make_invalid_error(
             "--long-sleep lets the instance stay down, so it makes no sense with --noshutdown"
         )
-    if op.zero_free_space:
+    if op.zero_free_space and not op.shutdown:
         raise errors.make_invalid_error(
-            "free space cannot be zeroed: that is the work of a helper virtual machine, and this"
-            " version has none; zero it inside of the guest (fstrim, zerofree) and omit"
-            " --zero-free-space"
+            "--zero-free-space needs the disks while the instance is stopped: omit --noshutdown"
         )
     for name in ("zeroing_timeout_fixed", "zeroing_timeout_per_mib"):
-        if getattr(op, name) is not None:
-            flag = f"--{name.replace('_', '-')}"
+        given, flag = getattr(op, name), f"--{name.replace('_', '-')}"
+        if given is not None and not op.zero_free_space:
             raise errors.make_invalid_error(f"{flag} makes sense only with --zero-free-space")
+        if given is not None and given < 0:
+            raise errors.make_invalid_error(f"{flag} is {given}, and cannot be negative")
     remote = op.mode is ExportMode.REMOTE
     for name in ("x509_key_name", "destination_x509_ca"):
         if (getattr(op, name) is not None) != remote:
@@ -53,6 +57,14 @@ def check_options(op: OpBackupExport) -> None:
     if isinstance(op.target_node, str) == remote:
         wanted = "a list with the place of each disk" if remote else "the name of a node"
         raise errors.make_invalid_error(f"target_node must be {wanted} in mode {op.mode}")
+
+
+def choose_zeroing_time(op: OpBackupExport, disks: Sequence[Disk]) -> int:
+    """Seconds that the helper guest has to zero free space."""
+    fixed = _ZEROING if op.zeroing_timeout_fixed is None else op.zeroing_timeout_fixed
+    each = op.zeroing_timeout_per_mib
+    each = _ZEROING_PER_MIB if each is None else each
+    return math.ceil(fixed + each * sum(disk.size for disk in disks))
 
 
 def check_remote(op: OpBackupExport, secret: str, count: int) -> tuple[str, str, list[DiskPlace]]:

@@ -21,12 +21,13 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.model.params import Params, fill
+from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Hooks, PlannedOperation
-from ganeti.ops.steps import images, node_checks
+from ganeti.ops.steps import images, installing, node_checks
 from ganeti.ops.steps.running import bridges, power
 from ganeti.ops.steps.storage import adoption, attachment, space, sync
 from ganeti.ops.steps.storage import disks as instance_disks
@@ -75,14 +76,15 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         hypervisor = instance.real_hypervisor
         full = ctx.config.hvparams(instance)
         ctx.rpc.call_one(node, NodeCalls.hypervisor_validate_params, str(hypervisor), full)
+        hidden = ctx.config.private_osparams_for(instance.os, {})
+        values = ctx.config.osparams_for(instance.os, fill(hidden, self.osparams(instance)))
         if instance.os:
-            hidden = ctx.config.private_osparams_for(instance.os, {})
-            own = fill(hidden, self.osparams(instance))
-            values = ctx.config.osparams_for(instance.os, own)
             force = self.request.force_variant
             node_checks.os_on_node(ctx, node, instance.os, values, hypervisor, force_variant=force)
         for disk in plan.disks:
             attachment.check_openable(ctx.config, instance, disk)
+        if self.installs(plan):
+            installing.check(ctx, instance, plan.disks, values)
         for each in plan.nodes:
             bridges.check(ctx, instance, each)
         what = f"instance {instance.name}"
@@ -99,6 +101,12 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
                 without=without,
                 claims={instance.uuid: amount},
             )
+
+    def installs(self, plan: CreationPlan) -> bool:
+        """Whether an OS, or the image of one, is put on new disks."""
+        op = self.request
+        new = op.mode is InstCreateMode.CREATE and not plan.adopts
+        return new and not op.no_install and plan.image is None
 
     @property
     def starts(self) -> bool:
@@ -189,12 +197,20 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         if self.plan.image is not None:
             self._write_image(instance, disks, self.plan.image)
             return
-        if not instance.os or self.request.no_install:
+        op = self.request
+        if not self.installs(self.plan):
             return
-        self.ctx.log("* running the instance OS create scripts...")
-        wire = self.activate(instance, disks)
-        debug = self.request.debug_level or 0
-        self.ctx.rpc.call_one(self.plan.nodes[0], NodeCalls.instance_os_add, wire, False, debug)
+        installing.run(
+            self.ctx,
+            self.ctx.config.instances[instance.uuid],
+            disks,
+            self.activate(instance, disks),
+            op,
+            reinstall=False,
+            debug=op.debug_level or 0,
+            startup_timeout=op.helper_startup_timeout,
+            timeout=op.helper_shutdown_timeout,
+        )
 
     def activate(self, instance: Instance, disks: Sequence[Disk]) -> NodeInstance:
         """Activate the disks, and return the instance as the scripts on its node see it."""

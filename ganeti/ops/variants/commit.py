@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.config.changes import Draft
+from ganeti.constants import OS_IMAGE
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.jobs.execution import Need
 from ganeti.model import base
@@ -103,7 +104,8 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             for item in missing_attributes.attributes(config, instance, whole.disks)
             if not (item.name == missing_attributes.NODE and gives_node)
         ]
-        if not instance.os and not op.no_install and not op.image:
+        image = op.image or instance.osparams.get(OS_IMAGE)
+        if not instance.os and not op.no_install and not image:
             missing.append(missing_attributes.find_missing_without_os(instance))
         if missing:
             raise errors.make_invalid_error(

@@ -5,8 +5,8 @@ Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family h
 the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
 Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
 ``disk_*``, ``crypto_*``, ``image_*``, ``backup_*``, ``node_ssh_*``, ``copy_status``,
-``guests_ended``, ``host_stops``, ``instance_hold``, ``instance_release``, ``job_log``,
-``samples_*`` and ``version_*``; sizes are MiB, times seconds.
+``guests_ended``, ``helper_run``, ``host_stops``, ``instance_hold``, ``instance_release``,
+``job_log``, ``samples_*`` and ``version_*``; sizes are MiB, times seconds.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ganeti.rpc.calls.external import ExternalCalls
 from ganeti.rpc.calls.files import FileCalls
 from ganeti.rpc.calls.guest_ends import GuestEndCalls
 from ganeti.rpc.calls.guest_os import GuestOsCalls
+from ganeti.rpc.calls.helper_guests import HelperGuestCalls
 from ganeti.rpc.calls.holds import HoldCalls
 from ganeti.rpc.calls.hooks import HookCalls
 from ganeti.rpc.calls.hotplug import HotplugCalls
@@ -73,6 +74,7 @@ class NodeCalls(
     HotplugCalls,
     MigrationCalls,
     GuestOsCalls,
+    HelperGuestCalls,
     MetadataCalls,
     GuestEndCalls,
     HoldCalls,

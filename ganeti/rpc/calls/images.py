@@ -49,6 +49,11 @@ class ImageCalls(ABC):
         """Begin to write an image to the start of an active disk, from the cache if it is there."""
 
     @abstractmethod
+    @call(timeout=URGENT)
+    def blockdev_image(self, bdev: NodeDisk, image: str, size: int) -> str:
+        """Begin to write what a URL or a path names to an active disk of ``size`` MiB."""
+
+    @abstractmethod
     @call(timeout=FAST, by_any_node=True)
     def image_read(self, uuid: str, offset: int, length: int) -> str:
         """A part of the file of an image that is kept here, in base64; shorter at the end."""

@@ -187,6 +187,15 @@ EFFECTS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
         "the NIC and the network that are made",
         f"{CLUSTER}test_cluster_networks.py::test_the_network_between_guests_and_nodes",
     ),
+    "cluster install_image": (
+        "the script that its guest runs, on the disk of the instance",
+        f"{CLUSTER}test_cluster_images.py::test_untrusted_os_is_installed_by_a_helper_guest",
+        "helper",
+    ),
+    "cluster zeroing_image": (
+        "what its guest writes, in the export",
+        f"{CLUSTER}test_cluster_images.py::test_export_zeroes_free_space_first",
+    ),
     "cluster mac_prefix": (
         "addresses of new NICs",
         "test/unit/ops/test_op_nic_plans.py"

@@ -150,7 +150,7 @@ def test_an_untrusted_os_is_refused(
 ) -> None:
     path = make_os(create=f"touch {tmp_path}/ran")
     (path / "create").rename(path / "create_untrusted")
-    with pytest.raises(errors.OpExecError, match=r"not trusted.*helper virtual machine"):
+    with pytest.raises(errors.OpExecError, match=r"not trusted.*helper guest"):
         scripts.create(make_instance(), [], paths, timeout=30)
     assert not (tmp_path / "ran").exists()
     scripts.rename(make_instance(), [], "old", paths, timeout=30)
