@@ -10,7 +10,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from ganeti.net.expiry import Expiry
 from ganeti.net.http_server.server import App, HttpServer
 from ganeti.net.tcp_daemon import Serving
 from ganeti.net.tls.contexts import Identity, ReloadableContext
-from ganeti.rapi import access_log, failures, scrapes, web_files
+from ganeti.rapi import access_log, failures, scrape_server, scrapes, web_files
 from ganeti.rapi.app import make_app
 from ganeti.rapi.authenticate import Authenticator
 from ganeti.rapi.clients import Clients
@@ -49,6 +49,16 @@ STOP_WAIT: Final = 10.0
 
 
 @dataclass(frozen=True)
+class Scrapes:
+    """The port for scrapes by client certificate."""
+
+    port: int
+    identity: Identity
+    #: common names of the certificates; empty: all of the authority
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Options:
     """The command line, with what it leaves out filled in."""
 
@@ -57,6 +67,7 @@ class Options:
     identity: Identity | None
     require_authentication: bool
     user: str | None
+    scrapes: Scrapes | None = None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,6 +99,9 @@ def command_line() -> argparse.ArgumentParser:
         action="store_true",
         help="refuse requests without a password or token",
     )
+    add("--scrape-port", type=int, metavar="PORT", help="serve /metrics by client certificate")
+    add("--scrape-ca", type=Path, metavar="FILE", help="authority of these certificates")
+    add("--scrape-names", metavar="NAME,...", help="their common names (default: any)")
     add("--user", metavar="NAME", help="run as this user instead of root, normally gnt-rapi")
     return parser
 
@@ -128,7 +142,23 @@ def _options(
         identity=None if arguments.no_ssl else identity,
         require_authentication=arguments.require_authentication,
         user=arguments.user,
+        scrapes=_read_scrapes(parser, arguments, identity),
     )
+
+
+def _read_scrapes(
+    parser: argparse.ArgumentParser, arguments: argparse.Namespace, identity: Identity
+) -> Scrapes | None:
+    port, authority, names = arguments.scrape_port, arguments.scrape_ca, arguments.scrape_names
+    if port is None and authority is None and names is None:
+        return None
+    if port is None or authority is None or arguments.no_ssl:
+        parser.error("--scrape-port and --scrape-ca belong together, and need TLS")
+    if not 0 < port < 65536:
+        parser.error(f"--scrape-port {port} is not a port (1 to 65535)")
+    found = replace(identity, ca_file=authority.absolute())
+    listed = (name.strip() for name in (names or "").split(","))
+    return Scrapes(port, found, tuple(name for name in listed if name))
 
 
 def _prepare(options: Options, where: paths.Paths) -> None:
@@ -161,7 +191,9 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     tls: ReloadableContext | None = None
     if options.identity is not None:
         tls = options.identity.server_context(require_client=False)
-    stop = daemon.StopSignal(lambda: _reload(authenticator, tls))
+    scrape_tls = None if options.scrapes is None else options.scrapes.identity.server_context()
+    contexts = [context for context in (tls, scrape_tls) if context is not None]
+    stop = daemon.StopSignal(lambda: _reload(authenticator, contexts))
     stop.install()
     room, sessions = WaitingRoom(where.luxi_socket), Sessions()
     hub = Consoles(where.luxi_socket)
@@ -195,6 +227,11 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     with contextlib.ExitStack() as stack:
         port = server.start()
         stack.callback(server.stop, STOP_WAIT)
+        if options.scrapes is not None and scrape_tls is not None:
+            address = (options.serving.address, options.scrapes.port)
+            stack.enter_context(
+                scrape_server.serve(address, scrape_tls, desk, options.scrapes.names)
+            )
         if options.user is not None:
             daemon.become(
                 options.user,
@@ -214,7 +251,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         stack.callback(hub.stop)
         authenticator.on_change = lambda: _ask_again(sessions, room, hub)
         sessions.on_end = lambda: _hang_up(room, hub)
-        stack.enter_context(_watch_files(authenticator, tls, options, where))
+        stack.enter_context(_watch_files(authenticator, contexts, options, where))
         log.info("Remote API of %s serves %s:%d", paths.hostname(), options.serving.address, port)
         daemon.tune_collector()
         background.report_ready()
@@ -261,11 +298,11 @@ def _trust_proxy(app: App, tls: ReloadableContext | None) -> App:
     return serve
 
 
-def _reload(authenticator: Authenticator, tls: ReloadableContext | None) -> None:
+def _reload(authenticator: Authenticator, contexts: Sequence[ReloadableContext]) -> None:
     """SIGHUP: logs, users, tokens and the certificate are read again."""
     base_log.reopen()
     authenticator.reload()
-    if tls is not None:
+    for tls in contexts:
         with contextlib.suppress(errors.X509CertError):  # logged there; the old one stays
             tls.reload()
 
@@ -273,7 +310,7 @@ def _reload(authenticator: Authenticator, tls: ReloadableContext | None) -> None
 @contextlib.contextmanager
 def _watch_files(
     authenticator: Authenticator,
-    tls: ReloadableContext | None,
+    contexts: Sequence[ReloadableContext],
     options: Options,
     where: paths.Paths,
 ) -> Iterator[None]:
@@ -282,10 +319,12 @@ def _watch_files(
         try:
             stack.callback(authenticator.stop)
             authenticator.start()
-            if tls is not None and options.identity is not None:
+            if contexts and options.identity is not None:
                 cert = options.identity.cert_file or where.rapi_cert
                 _warn_of_end(cert)
-                watcher = inotify.DirectoryWatcher(cert.parent, _make_change_handler(tls, cert))
+                watcher = inotify.DirectoryWatcher(
+                    cert.parent, _make_change_handler(contexts, cert)
+                )
                 watcher.start()
                 stack.callback(watcher.stop)
         except errors.InotifyError as err:
@@ -301,12 +340,15 @@ def _warn_of_end(cert: Path) -> None:
         log.log(number, "the certificate %s is %s", cert, text)
 
 
-def _make_change_handler(tls: ReloadableContext, cert: Path) -> Callable[[str], None]:
+def _make_change_handler(
+    contexts: Sequence[ReloadableContext], cert: Path
+) -> Callable[[str], None]:
     def handle_change(name: str) -> None:
         if name not in (cert.name, inotify.ANY_NAME) or not cert.exists():
             return
         with contextlib.suppress(errors.X509CertError):  # logged there; the old one stays
-            if tls.reload_if_changed():
+            renewed = [tls.reload_if_changed() for tls in contexts]
+            if any(renewed):
                 log.info("certificate read again")
                 _warn_of_end(cert)
 

@@ -189,7 +189,7 @@ _SAMPLES = {
     },
 }
 #: The text format that every scraper reads.
-_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _HEALTH_KEYS = (
     "time",
     "findings",
@@ -212,7 +212,7 @@ ROUTES = (
         _metrics,
         access=("read",),
         answer=schemas.TEXT,
-        content_type=_TEXT,
+        content_type=TEXT,
     ),
     Route(
         "GET",

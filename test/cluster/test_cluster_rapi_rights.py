@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import math
 import os
 import re
@@ -21,6 +22,7 @@ from local_cluster import Cluster
 from rapi_daemon import Got, RapiDaemon
 from waiting import wait_for
 
+from ganeti.net import certs
 from ganeti.rapi.identity import permission_of
 from ganeti.rapi.route import KNOWN
 from ganeti.rapi.routes import ROUTES
@@ -693,3 +695,44 @@ ops = "@readonly"
         assert "s3cr" not in logs
         assert idp.last_code not in logs
     file.unlink()
+
+
+# scrapes by client certificate
+
+
+def test_a_scraper_with_a_certificate_gets_metrics_and_nothing_else(
+    rapi: RapiDaemon, tmp_path: Path
+) -> None:
+    authority, other = certs.create_ca("Scrapers"), certs.create_ca("Others")
+    for name, signer in (("prometheus", authority), ("grafana", authority), ("stranger", other)):
+        certs.write(tmp_path / f"{name}.pem", certs.issue_client(signer, name))
+    (tmp_path / "ca.pem").write_bytes(authority.cert)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    def ask(who: str, path: str) -> int:
+        context = rapi.tls()
+        if who:
+            context.load_cert_chain(tmp_path / f"{who}.pem")
+        link = http.client.HTTPSConnection(rapi.host, port, timeout=20, context=context)
+        try:
+            link.request("GET", path)
+            answer = link.getresponse()
+            body = answer.read()
+        finally:
+            link.close()
+        assert (b"ganeti_cluster_info" in body) == (answer.status == 200)
+        return answer.status
+
+    os.kill(rapi.pid(), signal.SIGTERM)
+    wait_for(lambda: rapi.cluster.pid("ganeti-rapi") is None, "the daemon ends")
+    options = ["--scrape-ca", str(tmp_path / "ca.pem"), "--scrape-names", "prometheus"]
+    started = rapi.start("--scrape-port", str(port), *options)
+    assert started.code == 0, started.err
+    assert ask("prometheus", "/metrics") == 200
+    assert ask("prometheus", "/2/nodes") == 404
+    assert ask("grafana", "/metrics") == 403
+    for who in ("stranger", ""):
+        with pytest.raises(OSError):
+            ask(who, "/metrics")
+    assert rapi.ask("GET", "/version").status == 200

@@ -35,6 +35,9 @@ def test_only_the_master_of_a_cluster_has_it(root, capsys):
     [
         (("--no-ssl", "-b", "192.0.2.1"), "in the clear"),
         (("--max-clients", "0"), "at least 1"),
+        (("-b", "127.0.0.1", "--scrape-port", "5081"), "belong together"),
+        (("-b", "127.0.0.1", "--scrape-ca", "x.pem"), "belong together"),
+        (("-b", "127.0.0.1", "--scrape-port", "70000", "--scrape-ca", "x.pem"), "1 to 65535"),
     ],
 )
 def test_options_that_make_no_sense(root, capsys, words, text):
