@@ -100,9 +100,10 @@ check-helper: $(VENV)/dev.stamp ## an OS installed and free space zeroed by a Li
 check-backup: $(VENV)/dev.stamp ## 200 random schedules of writes, crashes, migrations and backups (half an hour); BACKUP_SCHEDULES=...
 	@BACKUP_SCHEDULES=$(or $(BACKUP_SCHEDULES),200) $(BIN)/python -m pytest -s --timeout 600 test/backup
 
-check-monitoring: ## test that each alert rule fires and clears (needs promtool, from Debian's package prometheus)
+check-monitoring: $(VENV)/dev.stamp ## each alert rule fires and clears, and Prometheus finds what dashboards show (two minutes; Debian's package prometheus)
 	@command -v promtool >/dev/null || { echo "promtool is missing; install it: apt-get install --no-install-recommends prometheus" >&2; exit 1; }
 	@promtool check rules doc/monitoring/alerts.yml && cd test/monitoring && promtool test rules alerts_test.yml
+	@MONITORING=1 $(BIN)/python -m pytest --timeout 600 test/cluster/test_cluster_prometheus.py
 
 $(VENV)/ui.stamp: requirements-ui.txt $(VENV)/dev.stamp
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-ui.txt

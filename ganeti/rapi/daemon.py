@@ -187,6 +187,7 @@ def _make_certificate(where: paths.Paths) -> None:
 
 
 def _serve(options: Options, where: paths.Paths, background: daemon.Background) -> None:
+    daemon.limit_arenas()
     authenticator = Authenticator(where.rapi, anonymous=not options.require_authentication)
     tls: ReloadableContext | None = None
     if options.identity is not None:

@@ -11,10 +11,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ganeti import errors
+from ganeti.base import daemon
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.histogram import Histogram
 from ganeti.luxi.client import Client
@@ -67,19 +71,22 @@ def render(client: Client) -> bytes:
     """Ask the master, and write the text; GanetiError when it does not answer."""
     from ganeti.rapi import exposition
 
-    return exposition.write({**client.query_metrics(), **REQUESTS.report()})
+    rows = msgspec.json.decode(client.fetch("QueryMetrics"), type=dict[str, msgspec.Raw])
+    found = ((name, msgspec.json.decode(text)) for name, text in rows.items())
+    return exposition.write(chain(found, REQUESTS.report().items()))
 
 
 @dataclass(frozen=True)
 class Text:
     """What a scrape gets; packed once, so that each of many scrapers costs nothing more."""
 
+    #: without the new line at its end, which answers get
     plain: bytes
     packed: bytes
 
     @classmethod
     def make(cls, plain: bytes) -> Text:
-        return cls(plain, compression.pack(plain, _LEVEL))
+        return cls(plain.removesuffix(b"\n"), compression.pack(plain, _LEVEL))
 
 
 class Desk:
@@ -129,6 +136,7 @@ class Desk:
         text = Text.make(self._make())
         with self._changed:
             self._text, self._made = text, self._clock.monotonic()
+        daemon.give_back_memory()
         return text
 
     def _loop(self) -> None:
@@ -162,7 +170,7 @@ def _metrics(call: Call) -> Ready:
     if desk is None or call.identity.limited:
         return Ready(render(call.luxi).removesuffix(b"\n"))
     text = desk.text()
-    return Ready(text.plain.removesuffix(b"\n"), packed=text.packed)
+    return Ready(text.plain, packed=text.packed)
 
 
 def _health(call: Call) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def figures(cluster: Cluster, instances: int, jobs: int = 1000) -> Figures:
         before = resident_mb(cluster)
         first = timed(lambda: api.get_bytes(PATH))
         report = cluster.client.query_metrics()
-        text = exposition.write(report)
+        text = exposition.write(report.items())
         result: Figures = {
             "values": count_values(report),
             "kilobytes": round(api.size(PATH) / 1024),
@@ -49,7 +49,7 @@ def figures(cluster: Cluster, instances: int, jobs: int = 1000) -> Figures:
             "scrape": repeat(lambda: api.get_bytes(PATH)),
             "scrape_gzip": repeat(lambda: api.get_bytes(PATH, Accept_Encoding="gzip")),
             "query_metrics": repeat(cluster.client.query_metrics),
-            "write_text": repeat(lambda: exposition.write(report)),
+            "write_text": repeat(lambda: exposition.write(report.items())),
             "pack_text": repeat(lambda: scrapes.Text.make(text)),
             "rapi_mb_before": before,
             "rapi_mb_after": resident_mb(cluster),

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from ganeti.model.metrics import METRICS
 
 DOC = Path(__file__).parent.parent.parent / "doc"
@@ -29,8 +31,10 @@ def test_each_alert_has_a_case_in_which_it_fires_and_clears() -> None:
         assert samples[-1] == " []", f"{rule} does not clear"
 
 
-def test_the_dashboard_asks_for_known_metrics() -> None:
-    board = json.loads((DOC / "monitoring" / "cluster.json").read_text())
+@pytest.mark.parametrize("name", ["cluster", "node", "instance"])
+def test_dashboards_ask_for_known_metrics(name: str) -> None:
+    board = json.loads((DOC / "monitoring" / f"{name}.json").read_text())
+    assert board["uid"] == f"ganeti-{name}"
     for panel in board["panels"]:
         for target in panel["targets"]:
             found = set(re.findall(r"\bganeti_\w+", target["expr"]))

@@ -21,7 +21,7 @@ from ganeti.rapi.scrapes import DESK, OLDEST, Desk, Requests, Text
 
 def test_hostile_names_stay_in_their_label() -> None:
     name = 'a"} 1\nganeti_evil{x="\\'
-    text = exposition.write({"ganeti_instance_vcpus": [[[name], 2]]}).decode()
+    text = exposition.write([("ganeti_instance_vcpus", [[[name], 2]])]).decode()
     [family] = text_string_to_metric_families(text)
     [sample] = family.samples
     assert (sample.name, sample.labels) == ("ganeti_instance_vcpus", {"instance_name": name})
@@ -30,11 +30,11 @@ def test_hostile_names_stay_in_their_label() -> None:
 def test_histograms_and_counters_have_the_names_of_prometheus() -> None:
     counts = [0, 1, 1, 2, 2, 2, 2, 2, 3]
     text = exposition.write(
-        {
-            "ganeti_rpc_duration_seconds": [[["node1"], counts, 2.5]],
-            "ganeti_rpc_errors": [[["node1"], 7]],
-            "ganeti_of_a_later_version": [[[], 1]],
-        }
+        [
+            ("ganeti_rpc_duration_seconds", [[["node1"], counts, 2.5]]),
+            ("ganeti_rpc_errors", [[["node1"], 7]]),
+            ("ganeti_of_a_later_version", [[[], 1]]),
+        ]
     ).decode()
     assert 'ganeti_rpc_errors_total{node_name="node1"} 7.0' in text
     assert 'ganeti_rpc_duration_seconds_bucket{le="+Inf",node_name="node1"} 3.0' in text
