@@ -22,6 +22,7 @@ _FAMILIES = {
     "networks": "network",
     "images": "image",
     "notifications": "notification",
+    "backups": "backup",
     "jobs": "job",
     "filters": "filter",
     "query": "query",

@@ -7,10 +7,10 @@ from typing import Any
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.route import ANYBODY, Arg, ArgKind, Call, Ready, Route
 
-#: What can be requested; cluster, os, extstorage and image go beyond the interface.
+#: What can be requested; backup, cluster, os, extstorage and image go beyond the interface.
 RESOURCES = (
-    "cluster", "disk", "export", "extstorage", "filter", "group", "image", "instance", "job",
-    "lock", "network", "node", "os",
+    "backup", "cluster", "disk", "export", "extstorage", "filter", "group", "image", "instance",
+    "job", "lock", "network", "node", "os",
 )  # fmt: skip
 _FIELDS = Arg("fields", ArgKind.LIST, "Fields to return, with commas between them")
 _NEEDED = Arg("fields", ArgKind.LIST, "Fields to return, with commas between them", required=True)

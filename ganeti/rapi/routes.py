@@ -7,6 +7,7 @@ from functools import cache
 
 from ganeti.base import jsonio
 from ganeti.rapi import (
+    backups,
     cluster,
     console_routes,
     history,
@@ -51,6 +52,7 @@ ROUTES: tuple[Route, ...] = (
     *oidc_routes.ROUTES,
     *reads.ROUTES,
     *parts.ROUTES,
+    *backups.ROUTES,
     *console_routes.ROUTES,
     *jobs.ROUTES,
     *history.ROUTES,

@@ -98,6 +98,7 @@ _PAGES: Final = (
     "os/",
     "reservations/",
     "backups/",
+    "exports/",
 )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from fake_agent import agent
 from local_cluster import Cluster, copied, tool
+from rapi_server import Api
 from test_cluster_moves import kill_noded
 from waiting import wait_for
 
@@ -129,6 +130,18 @@ def test_backups_of_others_are_not_shown(guest: Guest) -> None:
     history = "backup history --no-headers -o instance"
     assert guest.cluster.cells(history, "web1") == [[NAME], [NAME]]
     assert guest.cluster.cells(history, "web2") == []
+
+
+def test_the_remote_api_lists_backups(guest: Guest) -> None:
+    api = Api(guest.cluster)
+    oldest, newest = api.get(f"/2/instances/{NAME}/backups", Authorization="reader")
+    assert api.get("/2/backups") == [oldest, newest]
+    assert (oldest["instance"], oldest["mode"], oldest["repository"]) == (NAME, "full", "default")
+    assert newest["mode"] == "dirty"
+    assert newest["base"] == oldest["id"]
+    assert oldest["time"] < newest["time"]
+    assert api.get("/2/instances/web2.example.com/backups") == []
+    assert api.ask("GET /2/backups", Authorization="nobody").status == 403
 
 
 def test_nothing_is_read_when_nothing_was_written(guest: Guest) -> None:

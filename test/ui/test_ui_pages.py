@@ -195,6 +195,39 @@ def test_snapshots_are_made_reverted_and_removed(page: Any, local: Local) -> Non
     row.wait_for(state="detached")
 
 
+def test_backups_are_made_verified_and_restored(page: Any, local: Local) -> None:
+    name, copy = "later1.example.com", "copy1.example.com"
+    page.goto(local.url + "backups")
+    page.click("text=Back up")
+    fill(page, instance_name=name)
+    assert f"gnt-backup run {name}" in page.inner_text(".same")
+    submit(page)
+    watch_end(page, f"BACKUP_RUN({name})")
+    row = page.locator(".grid-row", has_text="later1")
+    row.locator(".status", has_text="not verified").wait_for()
+    row.locator("a").first.click()
+    page.click(".page-head >> text=Verify")
+    submit(page)
+    watch_end(page, f"BACKUP_VERIFY({name})")
+    page.locator(".page-head .status", has_text="ok").wait_for()
+    take(page, "backup")
+    page.locator(".page-head button", has_text="Restore").first.click()
+    assert "written since is lost" in page.inner_text(".consequence")
+    assert "gnt-backup restore --backup 20" in page.inner_text(".same")
+    submit(page)
+    watch_end(page, f"BACKUP_RESTORE({name})")
+    page.click(".page-head >> text=Restore to a new instance")
+    fill(page, name=copy, pnode="node3.example.com")
+    assert f"gnt-backup restore --as {copy}" in page.inner_text(".same")
+    submit(page)
+    watch_end(page, f"INSTANCE_CREATE({copy})")
+    local.run("gnt-instance", "remove", "--force", copy)
+    local.run("gnt-backup", "schedule", "--every=0.001", name)
+    page.goto(local.url)
+    page.locator(".overview", has_text="Backups are late").wait_for()
+    local.run("gnt-backup", "schedule", "--every=0", name)
+
+
 def test_a_removed_instance_leaves_the_list(page: Any, local: Local) -> None:
     page.goto(local.url + "instances")
     page.locator(".grid-row", has_text="later1.example.com").wait_for()
@@ -220,8 +253,9 @@ def test_a_revoked_session_keeps_the_form(page: Any, browser: Any, local: Local)
 
 
 def test_a_lost_connection_shows_and_heals(page: Any, local: Local) -> None:
+    local.run("gnt-instance", "add-tags", NAME, "before")
     page.goto(local.url + f"instances/{NAME}")
-    page.locator(".tag").first.wait_for()
+    page.locator(".tag", has_text="before").wait_for()
     page.context.set_offline(True)
     page.locator(".link.lost").wait_for()
     local.run("gnt-instance", "add-tags", NAME, "while-away")
@@ -238,6 +272,7 @@ PAGES = {
     "nodes": "nodes",
     "node": "nodes/node2.example.com",
     "disks": "disks",
+    "backups": "backups",
     "jobs": "jobs",
     "sessions": "sessions",
     "os": "os",

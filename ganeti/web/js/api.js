@@ -27,7 +27,8 @@ async function problemOf(response) {
 }
 
 /**
- * @param {string} method @param {string} path
+ * @template {Api.Method} M
+ * @param {M} method @param {Api.Path<M>} path
  * @param {{query?: [string, string][], body?: any, headers?: Record<string, string>, signal?: AbortSignal}} [more]
  * @returns {Promise<Response>}
  */
@@ -49,18 +50,29 @@ export async function send(method, path, more = {}) {
   return response;
 }
 
-/** @param {string} method @param {string} path @param {Parameters<typeof send>[2]} [more] @returns {Promise<any>} */
+/**
+ * @template {Api.Method} M @template {Api.Path<M>} P
+ * @param {M} method @param {P} path @param {Parameters<typeof send>[2]} [more]
+ * @returns {Promise<Api.Answer<M, P>>}
+ */
 export async function call(method, path, more) {
   const response = await send(method, path, more);
   return response.json();
 }
 
-/** @param {string} path @param {[string, string][]} [query] */
+/**
+ * @template {Api.Path<"GET">} P
+ * @param {P} path @param {[string, string][]} [query]
+ */
 export function get(path, query) {
   return call("GET", path, { query });
 }
 
-/** An answer, or null where this version of the server or these rights have none. @param {string} path @param {[string, string][]} [query] */
+/**
+ * An answer, or null where this version of the server or these rights have none.
+ * @template {Api.Path<"GET">} P
+ * @param {P} path @param {[string, string][]} [query]
+ */
 export async function maybe(path, query) {
   try {
     return await get(path, query);
@@ -92,10 +104,14 @@ export function failureOf(job) {
   return found ? String(found[1][0]) : t.jobs.failed;
 }
 
-/** Asks whether there is a session already. */
+/** Asks whether there is a session already, until the server answers. */
 export async function findSession() {
-  const response = await fetch("/2/sessions/current", { headers: { "X-Requested-With": "ui" } });
-  session.value = response.ok ? await response.json() : null;
+  try {
+    const response = await fetch("/2/sessions/current", { headers: { "X-Requested-With": "ui" } });
+    session.value = response.ok ? await response.json() : null;
+  } catch {
+    window.setTimeout(findSession, 2000);
+  }
 }
 
 /** @param {Record<string, string>} proof user and password, or token */

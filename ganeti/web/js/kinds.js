@@ -7,11 +7,13 @@ import { t } from "./text.js";
 /** @typedef {{field: string, label: string, value?: (row: Row) => any, show?: (row: Row) => any, kind?: string,
  *   width?: number, right?: boolean, hidden?: boolean}} Column
  *   `kind` says how a cell is drawn: status, link, bar, tags, mono */
-/** @typedef {{request: string, label: string, first?: string[], danger?: (names: string[]) => string,
- *   when?: (row: Row) => boolean, bulk?: boolean, fixed?: Row, typed?: (row: Row) => Row, plan?: string}} Action */
-/** @typedef {{title: string, one: string, resource: string, key: string, query?: string, fields: string[],
+/** @typedef {{label: string, danger?: (names: string[]) => string, when?: (row: Row) => boolean, bulk?: boolean, plan?: string}} Label */
+/** @typedef {{[R in Api.Request]: Label & {request: R, first?: Api.Name<R>[], fixed?: {[N in Api.Name<R>]?: any},
+ *   typed?: (row: Row) => {[N in Api.Name<R>]?: any}}}[Api.Request]} Action what can be done by a request of the API */
+/** @typedef {{title: string, one: string, resource: string, key: string, subject?: string, query?: string, fields: string[],
  *   columns: Column[], refine?: (rows: Row[]) => Row[], sort?: string, down?: boolean, create?: Action[],
- *   actions: Action[], path: string, icon: string, history?: boolean}} Kind */
+ *   actions: Action[], path: string, icon: string, history?: boolean}} Kind
+ *   `subject` is the field that names what requests are about, when it is not the key */
 
 /** @param {string} field @param {string} label @param {Partial<Column>} [more] @returns {Column} */
 const column = (field, label, more = {}) => ({ field, label, ...more });
@@ -59,7 +61,7 @@ export const SNAPSHOT = {
   remove: { request: "DELETE /2/instances/{instance_name}/snapshots/{snapshot_name}", label: t.actions.remove, danger: c.removeSnapshot },
 };
 
-/** What is done with backups of an instance. @type {Record<"run" | "schedule" | "verify" | "restore", Action>} */
+/** What is done with backups of an instance. @satisfies {Record<string, Action>} */
 export const BACKUP = {
   run: { request: "POST /2/instances/{instance_name}/backups", label: t.actions.backUp, first: ["repository", "full"] },
   schedule: { request: "PUT /2/instances/{instance_name}/backup-schedule", label: t.actions.schedule, first: ["every", "repository", "keep_last", "keep_daily"] },
@@ -67,8 +69,22 @@ export const BACKUP = {
   restore: { request: "PUT /2/instances/{instance_name}/restore-backup", label: t.actions.restore, first: ["backup", "disk"], danger: c.restore, when: isDown },
 };
 
+/** @param {Row} row a backup that was read */
+const isReadable = (row) => Boolean(row.id);
+
+/** Which backup, for requests about one. @param {Row} row */
+const place = (row) => ({ backup: row.id, repository: row.repository === "default" ? undefined : row.repository });
+
+/** Whether a backup is proven good, as a status. @param {Row} row */
+function proofOf(row) {
+  if (!row.id) return t.detail.unreadable;
+  if (!row.proof) return t.detail.notVerified;
+  return row.proof.startsWith("bad") ? `error: ${row.proof}` : "ok";
+}
+
+/** @satisfies {Action} */
 const CREATE = {
-  request: "POST /2/instances",
+  request: /** @type {const} */ ("POST /2/instances"),
   label: t.actions.createInstance,
   first: ["name", "os", "image", "disk_template", "disks", "nics", "beparams", "hvparams", "pnode", "snode", "group_name", "iallocator", "start"],
   fixed: { __version__: 1, mode: "create" },
@@ -103,6 +119,7 @@ export const KINDS = {
       { ...TAGS, width: 96 },
       column("pnode.group", t.fields.group, { hidden: true, width: 110 }),
       column("hypervisor", t.fields.hypervisor, { hidden: true, width: 90 }),
+      column("backup.time", t.detail.lastBackup, { show: (row) => moment(row["backup.time"]), hidden: true, width: 150 }),
       MADE,
     ],
     create: [CREATE], actions: INSTANCE_ACTIONS,
@@ -197,7 +214,7 @@ export const KINDS = {
       column("group_list", t.fields.groups, { show: (row) => (row.group_list ?? []).map((/** @type {any} */ item) => [item].flat()[0]).join(", "), width: 150 }),
       TAGS,
     ],
-    create: [{ request: "POST /2/networks", label: t.actions.createNetwork, first: ["network_name", "network", "gateway", "network6", "mac_prefix"] }],
+    create: [{ request: "POST /2/networks", label: t.actions.createNetwork, first: ["name", "network", "gateway", "network6", "mac_prefix"] }],
     actions: [
       { request: "PUT /2/networks/{network_name}/connect", label: t.actions.connect, first: ["group_name", "network_mode", "network_link"] },
       { request: "PUT /2/networks/{network_name}/disconnect", label: t.actions.disconnect, first: ["group_name"], danger: c.disconnect },
@@ -244,24 +261,52 @@ export const KINDS = {
       column("copies", t.fields.copies, { show: (row) => plain(row.copies), width: 150 }),
       column("source", t.fields.source, { kind: "mono", width: 260 }), MADE,
     ],
-    create: [{ request: "POST /2/images", label: t.actions.createImage, first: ["image_name", "name", "source", "description"] }],
+    create: [{ request: "POST /2/images", label: t.actions.createImage, first: ["name", "source", "description"] }],
     actions: [
       { request: "PUT /2/images/{image_name}/modify", label: t.actions.modify, first: ["description"] },
       { request: "PUT /2/images/{image_name}/rename", label: t.actions.rename, first: ["new_name"] },
       { request: "DELETE /2/images/{image_name}", label: t.actions.remove, danger: c.removeImage },
     ],
   },
+  backup: {
+    title: t.kinds.backups, one: t.kinds.backup, resource: "backup", key: "key", subject: "instance", path: "backups", icon: "▽", sort: "time", down: true,
+    fields: ["repository", "instance", "instance_uuid", "id", "time", "mode", "consistency", "base", "disks", "size", "read", "stored", "proof", "proof_time"],
+    refine: (rows) => rows.map((row) => ({ ...row, key: `${row.instance ?? row.repository}@${row.id ?? "-"}`, state: proofOf(row) })),
+    columns: [
+      column("key", t.fields.id, { kind: "link", value: (row) => row.id ?? t.detail.unreadable, width: 150 }),
+      ref("instance", "instance", t.fields.instance, { width: 170 }),
+      column("time", t.fields.created, { show: (row) => moment(row.time), width: 150 }),
+      column("state", t.detail.proof, { kind: "status", width: 130 }),
+      column("mode", t.fields.mode, { width: 80 }),
+      column("consistency", t.detail.consistency, { width: 96 }),
+      column("size", t.fields.size, { show: (row) => size(row.size), right: true, width: 80 }),
+      column("stored", t.detail.stored, { show: (row) => size(row.stored), right: true, width: 80 }),
+      column("repository", t.detail.repository, { kind: "mono", width: 130 }),
+      column("proof_time", t.detail.verified, { show: (row) => moment(row.proof_time), width: 150, hidden: true }),
+    ],
+    create: [{ ...BACKUP.run, first: ["instance_name", "repository", "full"] }],
+    actions: [
+      { ...BACKUP.verify, when: isReadable, typed: place },
+      { ...BACKUP.restore, when: isReadable, typed: place },
+      {
+        request: "POST /2/instances", label: t.actions.restoreAs, first: ["name", "src_node", "pnode", "disk_template", "start"], when: isReadable,
+        fixed: { __version__: 1, mode: "import" }, typed: (row) => ({ src_path: row.instance, ...place(row), disks: [], nics: [] }),
+      },
+      { request: "PUT /2/instances/{instance_name}/prune-backups", label: t.actions.prune, first: ["keep_last", "keep_daily", "keep_weekly", "keep_monthly"], when: isReadable, danger: c.prune, typed: (row) => ({ repository: place(row).repository }) },
+    ],
+  },
   export: {
-    title: t.kinds.backups, one: t.kinds.backup, resource: "export", key: "key", path: "backups", icon: "▽",
+    title: t.kinds.exports, one: t.kinds.export, resource: "export", key: "key", subject: "export", path: "exports", icon: "△",
     fields: ["node", "export"],
     refine: (rows) => rows.filter((row) => row.export).map((row) => ({ ...row, key: `${row.export}@${row.node}` })),
     columns: [
+      column("key", t.fields.name, { kind: "link", width: 300 }),
       ref("instance", "export", t.fields.instance, { width: 260 }),
       ref("node", "node", t.fields.node, { width: 200 }),
     ],
     create: [{ request: "PUT /2/instances/{instance_name}/export", label: t.actions.backup, first: ["instance_name", "destination", "shutdown"], danger: c.export }],
     actions: [
-      { request: "POST /2/instances", label: t.actions.restore, first: ["name", "src_node", "disk_template", "disks", "nics", "pnode"], fixed: { __version__: 1, mode: "import" }, typed: (row) => ({ name: row.export, src_node: row.node, disks: [], nics: [] }) },
+      { request: "POST /2/instances", label: t.actions.importIt, first: ["name", "src_node", "disk_template", "disks", "nics", "pnode"], fixed: { __version__: 1, mode: "import" }, typed: (row) => ({ name: row.export, src_node: row.node, disks: [], nics: [] }) },
       { request: "DELETE /2/instances/{instance_name}/export", label: t.actions.remove, danger: c.removeExport, typed: (row) => ({ instance_name: row.export }) },
     ],
   },

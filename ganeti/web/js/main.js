@@ -24,7 +24,7 @@ effect(() => {
 /** @type {[string, string[]][]} */
 const SECTIONS = [
   [t.nav.compute, ["instance", "reservation", "node", "group"]],
-  [t.nav.storage, ["disk", "image", "export", "network"]],
+  [t.nav.storage, ["disk", "image", "backup", "export", "network"]],
   [t.nav.work, ["job", "filter", "os"]],
 ];
 

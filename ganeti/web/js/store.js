@@ -27,6 +27,7 @@ export const now = signal(Date.now() / 1000);
 export const delays = [];
 
 const RUNNING = ["running", "waiting", "queued", "pending", "canceling"];
+/** @type {{value: Row[]}} */
 export const activeJobs = computed(() => (lists.job.value ?? []).filter((job) => RUNNING.includes(job.status)));
 
 /** @type {Map<string, Promise<void>>} */
@@ -83,7 +84,7 @@ let timer = 0;
 /** @param {string} kind @param {string} name */
 function refresh(kind, name) {
   if (kind === "cluster") {
-    void loadCluster();
+    loadCluster().catch(() => window.setTimeout(() => refresh(kind, name), 2000));
     return;
   }
   if (!lists[kind] || lists[kind].value === null) return;
@@ -110,10 +111,12 @@ function flush() {
   }
 }
 
-/** Everything that is shown, again: after events were lost. */
-export async function loadAll() {
-  const shown = Object.keys(lists).filter((kind) => lists[kind].value !== null || problems.value[kind]);
-  await Promise.all([loadCluster(), ...shown.map(load)]);
+/** Loads everything that is shown again, after events were lost. */
+function loadAll() {
+  refresh("cluster", "*");
+  for (const kind of Object.keys(lists)) {
+    if (lists[kind].value !== null || problems.value[kind]) void load(kind);
+  }
 }
 
 async function loadCluster() {
@@ -122,12 +125,20 @@ async function loadCluster() {
   health.value = found;
 }
 
-/** What every page needs. */
+/** Loads what every page needs, and follows events; tries until the server answers. */
 export async function begin() {
-  const names = await send("GET", "/ui/commands.json").then((response) => response.json(), () => ({}));
-  commands.value = names;
-  api.value = await get("/openapi.json");
-  await Promise.all([loadCluster(), load("job")]);
+  for (let tries = 0; ; tries += 1) {
+    try {
+      const [names, document] = await Promise.all([get("/ui/commands.json"), get("/openapi.json"), loadCluster(), load("job")]);
+      commands.value = names;
+      api.value = document;
+      break;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) return; // a new log-in begins again
+      link.value = "lost";
+      await new Promise((done) => setTimeout(done, pause(tries) * 1000));
+    }
+  }
   void follow();
 }
 
@@ -156,7 +167,11 @@ async function follow() {
 
 /** Begins again to follow events, after a new log-in. */
 export function resume() {
-  void loadAll();
+  if (!api.value) {
+    void begin();
+    return;
+  }
+  loadAll();
   void follow();
 }
 
@@ -193,7 +208,7 @@ function take(frame, connected) {
   if (frame.event === "start" || frame.event === "lost") {
     connected();
     // Whatever was asked while the connection was away may have failed.
-    if (!isNew && (frame.event === "lost" || link.value !== "live")) void loadAll();
+    if (!isNew && (frame.event === "lost" || link.value !== "live")) loadAll();
     link.value = "live";
     return;
   }

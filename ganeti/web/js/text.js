@@ -11,7 +11,7 @@ export const t = {
   kinds: {
     instances: "Instances", instance: "instance", nodes: "Nodes", node: "node", groups: "Groups", group: "node group",
     disks: "Disks", disk: "disk", networks: "Networks", network: "network", reservations: "Reservations", reservation: "reservation",
-    images: "Images", image: "image", backups: "Backups", backup: "backup", jobs: "Jobs", job: "job",
+    images: "Images", image: "image", backups: "Backups", backup: "backup", exports: "Exports", export: "export", jobs: "Jobs", job: "job",
     filters: "Filter rules", filter: "filter rule", os: "OS", osOne: "OS",
   },
   fields: {
@@ -32,7 +32,7 @@ export const t = {
     maintenance: "Maintenance", evacuate: "Evacuate", role: "Change role", powercycle: "Power cycle", fence: "Fence", createGroup: "Create group",
     balance: "Balance", assign: "Assign nodes", createDisk: "Create disk", attach: "Attach", detach: "Detach", createNetwork: "Create network",
     connect: "Connect", disconnect: "Disconnect", reserve: "Reserve capacity", commit: "Commit", release: "Release", createImage: "Add image",
-    restore: "Restore", createFilter: "Add rule", more: "More", cancel: "Cancel job", retry: "Try again", verify: "Verify", console: "Console", vnc: "Screen", serial: "Serial console",
+    restore: "Restore", restoreAs: "Restore to a new instance", prune: "Prune", importIt: "Import", createFilter: "Add rule", more: "More", cancel: "Cancel job", retry: "Try again", verify: "Verify", console: "Console", vnc: "Screen", serial: "Serial console",
   },
   consequences: {
     shutdown: (/** @type {string[]} */ n) => `The guest of ${them(n)} is asked to stop, and is ended when the timeout is over. Its services are not available until it is started again.`,
@@ -43,7 +43,7 @@ export const t = {
     grow: (/** @type {string[]} */ n) => `A disk of ${them(n)} becomes larger. It can never be made smaller again.`,
     convert: (/** @type {string[]} */ n) => `All disks of ${them(n)} are copied to the new template, and the old ones are removed.`,
     reinstall: (/** @type {string[]} */ n) => `Everything on the disks of ${them(n)} is lost.`,
-    export: (/** @type {string[]} */ n) => `The disks of ${them(n)} are copied. With "shutdown" the guest is stopped at first. An older backup on the same node is replaced.`,
+    export: (/** @type {string[]} */ n) => `The disks of ${them(n)} are copied. With "shutdown" the guest is stopped at first. An older export on the same node is replaced.`,
     removeInstance: (/** @type {string[]} */ n) => `${n.length === 1 ? n[0] : n.join(", ")}: the guest is stopped, and all its disks with all data are deleted. This cannot be undone.`,
     migrateNode: (/** @type {string[]} */ n) => `All guests whose primary node is ${them(n)} move to other nodes.`,
     maintenance: (/** @type {string[]} */ n) => `All guests leave ${them(n)}, and no new ones come, until maintenance ends.`,
@@ -61,7 +61,8 @@ export const t = {
     revert: (/** @type {string[]} */ n) => `All disks get the content of the snapshot ${them(n)}. What was written since is lost. Disks that came later stay as they are.`,
     removeSnapshot: (/** @type {string[]} */ n) => `The snapshot ${them(n)} is deleted. The disks stay as they are.`,
     restore: (/** @type {string[]} */ n) => `The disks of ${them(n)} get the content of the backup. What was written since is lost.`,
-    removeExport: (/** @type {string[]} */ n) => `All backups of ${them(n)} on all nodes are deleted. This cannot be undone.`,
+    prune: (/** @type {string[]} */ n) => `Backups of ${them(n)} that the numbers do not keep are deleted. The newest always stays.`,
+    removeExport: (/** @type {string[]} */ n) => `All exports of ${them(n)} on all nodes are deleted. This cannot be undone.`,
     filter: () => "The rule counts at once for jobs that wait, and for new ones. REJECT cancels them.",
     removeFilter: () => "Jobs that the rule held may start at once.",
     cancelJob: (/** @type {number} */ id) => `Job ${id} is canceled unless it has begun to work.`,
@@ -94,15 +95,15 @@ export const t = {
   },
   jobs: {
     dock: "Jobs", active: (/** @type {number} */ n) => (n === 0 ? "no job runs" : n === 1 ? "1 job runs or waits" : `${n} jobs run or wait`), log: "Log", why: "Why it waits", cancel: "Cancel", priority: "Priority",
-    failed: "The job failed.", empty: "No messages yet", open: "Show jobs", hide: "Hide jobs", opcodes: "Opcodes", result: "Result", released: "Goes on when: ", high: "high", normal: "normal", low: "low", filter: "Recent",
+    failed: "The job failed.", empty: "No messages", open: "Show jobs", hide: "Hide jobs", opcodes: "Opcodes", result: "Result", released: "Goes on when: ", high: "high", normal: "normal", low: "low", filter: "Recent",
   },
   overview: {
     health: "Health", capacity: "Capacity", running: "Running jobs", changes: "Recent changes", findings: "Findings of the last verify", noFindings: "The last verify found nothing.",
-    noVerify: "No verify has run yet", lastVerify: "Last verify", lastWatcher: "Last watcher run", noWatcher: "It has not run yet", watcherPaused: "Watcher paused until", queue: "Job queue", queueDrained: "takes no new jobs", offline: "Offline nodes", certificates: "Certificates", nodesDown: "Nodes not reachable", guestsDown: "Guests not as wanted",
+    noVerify: "No verify has run yet", lastVerify: "Last verify", lastWatcher: "Last watcher run", noWatcher: "It has not run yet", watcherPaused: "Watcher paused until", queue: "Job queue", queueDrained: "takes no new jobs", offline: "Offline nodes", certificates: "Certificates", nodesDown: "Nodes not reachable", guestsDown: "Guests not as wanted", lateBackups: "Backups are late",
     memory: "Memory", disk: "Disk", cpu: "vCPUs on CPUs", instances: "Instances", nodes: "Nodes", nPlusOne: "N+1", nPlusOneGood: "The loss of any node is covered", nPlusOneBad: "Not all losses are covered", noChanges: "No changes yet", allGood: "Everything is as it should be", degraded: "degraded mirror", running1: "running",
     fails: (/** @type {string} */ what) => `${what} could not be loaded`, since: "since", untilCert: "until", jobsNone: "Nothing runs now.", used: "used",
   },
-  detail: { summary: "Summary", nics: "NICs", disks: "Disks", history: "History", events: "Events", graphs: "Graphs", parameters: "Parameters", guests: "Instances", missing: "There is no such object, or not any more.", noHistory: "No changes are recorded", noSamples: "No samples yet", hour: "Hour", day: "Day", month: "Month", mirrors: "Mirror state", all: "All fields", openBy: (/** @type {string} */ users) => `Open by ${users}`, others: (/** @type {number} */ n) => `and ${n} more`, snapshots: "Snapshots", noSnapshots: "There are no snapshots.", repository: "Repository", backups: "Backups", made: "Made", noBackups: "none", stopFirst: "The instance must be stopped.", lastBackup: "Last backup", proven: "Verified", neverProven: "never", schedule: "Schedule", primary: "primary", secondary: "secondary", every: (/** @type {number} */ hours) => `every ${hours} hours`, changed: "changed", added: "added", removed: "removed", by: "by", inJob: "job", link: "Link", mac: "MAC", ip: "IP", networkName: "Network", graphTable: "Latest values" },
+  detail: { summary: "Summary", nics: "NICs", disks: "Disks", history: "History", events: "Events", graphs: "Graphs", parameters: "Parameters", guests: "Instances", missing: "There is no such object, or not any more.", noHistory: "No changes are recorded", noSamples: "No samples yet", hour: "Hour", day: "Day", month: "Month", mirrors: "Mirror state", all: "All fields", openBy: (/** @type {string} */ users) => `Open by ${users}`, others: (/** @type {number} */ n) => `and ${n} more`, snapshots: "Snapshots", noSnapshots: "There are no snapshots.", repository: "Repository", backups: "Backups", made: "Made", noBackups: "none", stopFirst: "The instance must be stopped.", lastBackup: "Last backup", allBackups: "All backups", proven: "Verified", verified: "Verified", proof: "Proof", notVerified: "not verified", unreadable: "not readable", consistency: "Consistency", stored: "Stored", neverProven: "never", schedule: "Schedule", primary: "primary", secondary: "secondary", every: (/** @type {number} */ hours) => `every ${hours} hours`, changed: "changed", added: "added", removed: "removed", by: "by", inJob: "job", link: "Link", mac: "MAC", ip: "IP", networkName: "Network", graphTable: "Latest values" },
   map: { title: "Map", help: "Drag an instance to another node to migrate it. With the keyboard: press Enter on an instance, then choose a node.", empty: "free", system: "system", to: (/** @type {string} */ a, /** @type {string} */ b) => `Migrate ${a} to ${b}`, asking: "Asking the allocator", choose: "choose a node, or press Escape", mem: "mem", disk: "disk", cpu: "cpu" },
   sessions: { title: "Sessions", revoke: "Revoke", current: "this one", expires: "Expires", address: "Address", begun: "Begun", none: "This server keeps no sessions." },
   console: {

@@ -9,7 +9,7 @@ const query = new URLSearchParams(location.search);
 const name = query.get("instance") ?? "";
 const kind = query.get("kind") ?? "serial";
 const isKnown = name !== "" && (kind === "vnc" || kind === "serial");
-const path = `/2/instances/${encodeURIComponent(name)}`;
+const path = /** @type {const} */ (`/2/instances/${encodeURIComponent(name)}`);
 
 /** Type in it, or only look. */
 const mode = signal(query.get("mode") === "view" ? "view" : "control");

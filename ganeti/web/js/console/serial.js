@@ -35,8 +35,8 @@ export function attach(box, socket, { mayType, label, opened }) {
   const send = (bytes) => {
     if (mayType && hasTyped && socket.readyState === WebSocket.OPEN) socket.send(bytes);
   };
-  terminal.onData((text) => send(encoder.encode(text)));
-  terminal.onBinary((text) => send(Uint8Array.from(text, (letter) => letter.charCodeAt(0))));
+  terminal.onData((/** @type {string} */ text) => send(encoder.encode(text)));
+  terminal.onBinary((/** @type {string} */ text) => send(Uint8Array.from(text, (letter) => letter.charCodeAt(0))));
   socket.addEventListener("open", opened);
   socket.addEventListener("message", (event) => terminal.write(new Uint8Array(event.data)));
   const fit = () => (terminal.options.fontSize = sizeOf(box));

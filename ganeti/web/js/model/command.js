@@ -2,6 +2,14 @@
 
 /** @typedef {{program: string, command: string, argument: string, flags: Record<string, [string, string]>}} Command */
 
+/** What the role of a node means for the command that changes nodes. @type {Record<string, Record<string, boolean>>} */
+const ROLES = {
+  regular: { master_candidate: false, drained: false, offline: false },
+  "master-candidate": { master_candidate: true },
+  drained: { drained: true },
+  offline: { offline: true },
+};
+
 /** A word as a shell reads it. @param {any} word */
 export function quote(word) {
   const text = String(word);
@@ -44,6 +52,26 @@ function tagsOf(table, opcode, request) {
   return [program, verb, ...(found[2] ? [quote(decodeURIComponent(found[2]))] : []), ...tags].join(" ");
 }
 
+const RESTORE = { program: "gnt-backup", command: "restore" };
+
+/**
+ * The command of an opcode; creation has several, by what an instance is made of.
+ * @param {Record<string, Command>} table @param {string} opcode @param {any} body @returns {Command | undefined}
+ */
+function commandOf(table, opcode, body) {
+  const found = table[opcode];
+  if (opcode === "OP_BACKUP_RESTORE") {
+    return { ...RESTORE, argument: "instance_name", flags: { backup: ["--backup", ""], repository: ["--repository", ""], disk: ["--restore-disk", ""] } };
+  }
+  if (!found || opcode !== "OP_INSTANCE_CREATE") return found;
+  if (body.forthcoming) return { ...found, command: "reserve" };
+  if (body.mode !== "import") return found;
+  /** @type {Command["flags"]} */
+  const flags = { ...found.flags, src_node: ["--src-node", ""], backup: ["--backup", ""], repository: ["--repository", ""] };
+  if (!body.backup) return { ...found, program: "gnt-backup", command: "import", flags: { ...flags, src_path: ["--src-dir", ""] } };
+  return { ...found, ...RESTORE, argument: "src_path", flags: { ...flags, name: ["--as", ""] } };
+}
+
 /**
  * The `gnt-*` command that makes the same job; empty when there is none.
  * @param {Record<string, Command>} table by opcode @param {import("./form.js").Form} form
@@ -52,11 +80,10 @@ function tagsOf(table, opcode, request) {
 export function commandLine(table, form, request) {
   const tags = tagsOf(table, form.opcode, request);
   if (tags) return tags;
-  let command = table[form.opcode];
+  const command = commandOf(table, form.opcode, request.body);
   if (!command) return "";
-  if (form.opcode === "OP_INSTANCE_CREATE" && request.body.forthcoming) command = { ...command, command: "reserve" };
   /** @type {Record<string, any>} */
-  const values = { ...request.body };
+  const values = typeof request.body === "string" ? { ...ROLES[request.body] } : { ...request.body };
   for (const [name, value] of request.query) values[name.replaceAll("-", "_")] = value === "1" ? true : value === "0" ? false : value;
   const inPath = Object.fromEntries(pathValues(form.path, request.path));
   const found = command.command === "grow-disk" ? [inPath.instance_name, inPath.disk, values.amount] : [...Object.values(inPath)];
@@ -66,6 +93,7 @@ export function commandLine(table, form, request) {
   const positional = found.flat().map(quote);
   const used = new Set([command.argument, "name", "__version__", "mode", "forthcoming", ...(command.command === "grow-disk" ? ["amount"] : [])]);
   if (form.opcode !== "OP_INSTANCE_CREATE") used.delete("mode");
+  if (command.flags.name) used.delete("name");
   const options = Object.entries(values)
     .filter(([name]) => !used.has(name))
     .flatMap(([name, value]) => optionOf(command, name, value));

@@ -4,9 +4,10 @@
  *   items?: Schema | false, prefixItems?: Schema[], properties?: Record<string, Schema>, required?: string[],
  *   title?: string, minimum?: number, exclusiveMinimum?: number, maximum?: number, const?: any}} Schema */
 /** @typedef {{name: string, doc: string, kind: string, required: boolean, default: any, choices: any[],
- *   suggest: string, of: Field[], place: "path" | "query" | "body", schema: Schema}} Field
- *   `kind` is text, secret, number, size, flag, choice, list, pairs, rows, changes or json */
-/** @typedef {{method: string, path: string, summary: string, opcode: string, dryRun: boolean, fields: Field[],
+ *   suggest: string, of: Field[], place: "path" | "query" | "body" | "whole", schema: Schema}} Field
+ *   `kind` is text, secret, number, size, flag, choice, list, pairs, rows, changes or json; the value of
+ *   place "whole" is the body itself */
+/** @typedef {{method: Api.Method, path: string, summary: string, opcode: string, dryRun: boolean, fields: Field[],
  *   access: string[], permission: string}} Form */
 
 /** Parameters of every job, which come last. */
@@ -65,7 +66,7 @@ function kindOf(schema) {
 
 /**
  * @param {string} name @param {Schema} given @param {boolean} required
- * @param {"path" | "query" | "body"} place @returns {Field}
+ * @param {Field["place"]} place @returns {Field}
  */
 export function field(name, given, required, place = "body") {
   const { schema } = unwrap(given);
@@ -97,7 +98,7 @@ function fieldsOf(schema) {
 
 /**
  * The form of one request.
- * @param {any} api the OpenAPI document @param {string} method @param {string} path
+ * @param {any} api the OpenAPI document @param {Api.Method} method @param {string} path
  * @returns {Form | null} null when there is no such request
  */
 export function describe(api, method, path) {
@@ -110,7 +111,7 @@ export function describe(api, method, path) {
   const fields = [
     ...inPath.map((/** @type {any} */ p) => field(p.name, { ...p.schema, description: p.description }, true, "path")),
     ...inQuery.map((/** @type {any} */ p) => queryField(p)),
-    ...fieldsOf(body),
+    ...(body.enum ? [field(path.split("/").at(-1) ?? "", body, true, "whole")] : fieldsOf(body)),
   ];
   return {
     method,
@@ -208,7 +209,8 @@ function same(a, b) {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** @typedef {{method: string, path: string, query: [string, string][], body: Record<string, any>}} Request */
+/** @typedef {{method: Api.Method, path: any, query: [string, string][], body: any}} Request
+ *   the path is one of the API's, as its form is; without a body it is an empty object */
 
 /**
  * The request of what was typed. What equals the default is left out.
@@ -220,7 +222,7 @@ export function request(form, typed, more = {}) {
   /** @type {[string, string][]} */
   const query = [];
   /** @type {Record<string, any>} */
-  const body = { ...more.fixed };
+  let body = { ...more.fixed };
   let path = form.path;
   for (const item of form.fields) {
     const value = valueOf(item, typed[item.name]);
@@ -232,6 +234,8 @@ export function request(form, typed, more = {}) {
       for (const one of Array.isArray(value) ? value : [value]) {
         query.push([item.name, typeof one === "boolean" ? String(Number(one)) : String(one)]);
       }
+    } else if (item.place === "whole") {
+      body = value;
     } else {
       body[item.name] = value;
     }

@@ -1,7 +1,7 @@
 // What a change did to objects: their old and new values; pure.
 import { moment, plain } from "./format.js";
 
-/** @typedef {{title: string, values: {key: string, before: string | null, after: string}[], more: number}} Touch */
+/** @typedef {{title: string, values: {key: string, before: string | null, after: string | null}[], more: number}} Touch */
 
 /** Values of a new object that say nothing to a person. */
 const DULL = ["uuid", "ctime", "mtime", "serial_no"];
@@ -9,7 +9,7 @@ const MOST = 8;
 
 /**
  * @param {any} change one of the answer of `/2/history` @param {Record<string, string>} names of objects by uuid
- * @returns {Touch[]} one for each object; `before` is null where there was no value
+ * @returns {Touch[]} one for each object; `before` or `after` is null where the object was not there
  */
 export function touches(change, names = {}) {
   return (change.objects ?? []).map((/** @type {any} */ object) => {
@@ -17,7 +17,7 @@ export function touches(change, names = {}) {
     const all = valuesOf(object).map(({ key, before, after }) => ({
       key,
       before: before == null ? null : text(key, before, names),
-      after: text(key, after, names),
+      after: object.change === "removed" ? null : text(key, after, names),
     }));
     return { title: `${object.kind} ${object.name}${owner} ${object.change}`, values: all.slice(0, MOST), more: Math.max(0, all.length - MOST) };
   });

@@ -9,6 +9,14 @@ export function guestsNotAsWanted(instances) {
   return instances.filter((row) => /^ERROR/.test(row.status ?? ""));
 }
 
+/**
+ * Instances with a schedule whose last backup is older than 1.5 intervals, as for the alert rule, or is missing.
+ * @param {Row[]} instances @param {number} now seconds
+ */
+export function lateBackups(instances, now) {
+  return instances.filter((row) => row["backup.every"] && now - (row["backup.time"] ?? 0) > 1.5 * 3600 * row["backup.every"]);
+}
+
 /** @param {number} total @param {number} left */
 const share = (total, left) => ({ total, used: total - left, part: total ? (total - left) / total : 0 });
 

@@ -48,7 +48,7 @@ export function stale(event) {
     /** @type {[string, string][]} */
     const named = event.objects.slice(1).map((/** @type {string} */ name) => ["instance", name]);
     if (/INSTANCE|NODE|DISK|BACKUP/.test(summary)) named.push(["node", "*"]);
-    if (/BACKUP/.test(summary)) named.push(["export", "*"]);
+    if (/BACKUP/.test(summary)) named.push(["export", "*"], ["backup", "*"]);
     return named;
   }
   if (event.kind === "cluster") return [["cluster", "*"]];

@@ -10,9 +10,9 @@ import { t } from "../text.js";
 export const open = signal(/** @type {any} */ (null));
 
 /** @param {import("../kinds.js").Action} action */
-function formOf(action) {
+export function formOf(action) {
   const [method, path] = action.request.split(" ");
-  return api.value && describe(api.value, method, path);
+  return api.value && describe(api.value, /** @type {Api.Method} */ (method), path);
 }
 
 /** Whether the API has the request and this user may make it. @param {import("../kinds.js").Action} action */

@@ -2,6 +2,7 @@
 import { html } from "../html.js";
 import { BACKUP, SNAPSHOT } from "../kinds.js";
 import { moment, size } from "../model/format.js";
+import { url } from "../router.js";
 import { t } from "../text.js";
 import { PartButton } from "./actions.js";
 import { Status, Table } from "./parts.js";
@@ -31,5 +32,5 @@ export function Backups({ row }) {
   ].filter(([, value]) => value);
   return html`<section class="panel"><h2>${t.detail.backups} <span class="tabs">${button(BACKUP.run)}${button(BACKUP.schedule)}</span></h2>
     <dl class="facts">${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
-    ${last && html`<div class="buttons">${button(BACKUP.verify)}${button(BACKUP.restore)}</div>`}</section>`;
+    ${last && html`<div class="buttons"><a class="button" href=${`${url("backups")}?${new URLSearchParams({ q: row.name })}`}>${t.detail.allBackups}</a>${button(BACKUP.verify)}${button(BACKUP.restore)}</div>`}</section>`;
 }

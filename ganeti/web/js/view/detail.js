@@ -112,7 +112,7 @@ export function Changes({ found, most = 100 }) {
 
 /** One object that a change touched, with its old and new values. @param {{touch: import("../model/history.js").Touch}} props */
 function Touch({ touch }) {
-  return html`<small>${touch.title}${touch.values.length > 0 && ": "}${touch.values.map(({ key, before, after }, index) => html`<span class="touch" key=${key}>${index > 0 && ", "}<span class="mono">${key}</span> ${before !== null && html`<del>${before}</del> → `}${after}</span>`)}${touch.more > 0 && ` ${t.detail.others(touch.more)}`}</small>`;
+  return html`<small>${touch.title}${touch.values.length > 0 && ": "}${touch.values.map(({ key, before, after }, index) => html`<span class="touch" key=${key}>${index > 0 && ", "}<span class="mono">${key}</span> ${before !== null && html`<del>${before}</del>`}${before !== null && after !== null && " → "}${after}</span>`)}${touch.more > 0 && ` ${t.detail.others(touch.more)}`}</small>`;
 }
 
 /** @param {{name: string, uuid?: string}} props */

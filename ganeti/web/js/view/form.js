@@ -3,11 +3,11 @@ import { ApiError, call, resultOf, session } from "../api.js";
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { KINDS } from "../kinds.js";
 import { commandLine, curl } from "../model/command.js";
-import { arrange, describe, missing, permits, request, scalar } from "../model/form.js";
+import { arrange, missing, permits, request, scalar } from "../model/form.js";
 import { movesOf, verdicts } from "../model/map.js";
 import { api, commands } from "../store.js";
 import { t } from "../text.js";
-import { open } from "./actions.js";
+import { formOf, open } from "./actions.js";
 import { watched } from "./dock.js";
 import { FieldRow } from "./field.js";
 
@@ -22,15 +22,14 @@ function ofPath(form, row, key) {
 export function FormDrawer() {
   const given = open.value;
   if (!given || !api.value) return null;
-  const [method, path] = given.action.request.split(" ");
-  const form = describe(api.value, method, path);
+  const form = formOf(given.action);
   return form && html`<${Drawer} key=${given.action.request + given.action.label} form=${form} given=${given} />`;
 }
 
 /** @param {{form: import("../model/form.js").Form, given: NonNullable<typeof open.value>}} props */
 function Drawer({ form, given }) {
   const { action, kind, rows } = given;
-  const key = kind === "export" ? "export" : KINDS[kind].key;
+  const key = KINDS[kind].subject ?? KINDS[kind].key;
   const names = given.subject ? [given.subject] : rows.map((row) => String(row[key]));
   const fixed = action.fixed ?? {};
   const [typed, setTyped] = useState(() => ({ ...action.typed?.(rows[0] ?? {}), ...given.typed }));
@@ -42,6 +41,7 @@ function Drawer({ form, given }) {
     /** @type {HTMLElement | null | undefined} */ (dialog.current?.querySelector("input, select, button.primary"))?.focus();
     return () => before?.focus();
   }, []);
+  /** @type {ReturnType<typeof arrange>} */
   const parts = useMemo(() => arrange(form, action.first ?? []), [form]);
   const made = (rows.length ? rows : [{}]).map((row) => request(form, { ...typed, ...ofPath(form, row, key) }, { fixed }));
   const needed = missing(form, { ...typed, ...ofPath(form, rows[0] ?? {}, key) }, fixed);

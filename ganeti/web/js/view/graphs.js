@@ -6,7 +6,7 @@ import { bytes } from "../model/format.js";
 import { series, timeLabels } from "../model/samples.js";
 import { t } from "../text.js";
 
-/** @param {{path: string}} props */
+/** @param {{path: Api.Path<"GET">}} props of samples */
 export function Graphs({ path }) {
   const [range, setRange] = useState("hour");
   const [found, setFound] = useState(/** @type {any} */ (null));

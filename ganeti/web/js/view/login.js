@@ -30,7 +30,7 @@ export function LogIn({ again = false }) {
     }
     setBusy(false);
   };
-  const others = methods.filter((method) => method.url && String(method.url).startsWith("/2/"));
+  const others = methods.filter((/** @type {any} */ method) => method.url && String(method.url).startsWith("/2/"));
   return html`<div class=${again ? "login over" : "login"} role=${again ? "dialog" : "main"} aria-modal=${again ? "true" : undefined} aria-labelledby="login-title">
     <form onSubmit=${submit}>
       <div class="brand"><img src="/ui/icon.svg" alt="" width="28" height="28" /> ${t.product}</div>
@@ -43,7 +43,7 @@ export function LogIn({ again = false }) {
       <p class="problem" role="alert">${problem}</p>
       <button class="primary" disabled=${busy}>${t.login.submit}</button>
       <button type="button" class="quiet" onClick=${() => setByToken(!byToken)}>${byToken ? t.login.usePassword : t.login.useToken}</button>
-      ${others.map((method) => html`<a class="button" key=${method.url} href=${method.url} target="_top">${t.login.with(method.title ?? method.name)}</a>`)}
+      ${others.map((/** @type {any} */ method) => html`<a class="button" key=${method.url} href=${method.url} target="_top">${t.login.with(method.title ?? method.name)}</a>`)}
     </form></div>`;
 }
 

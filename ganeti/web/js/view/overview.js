@@ -1,8 +1,8 @@
 // The overview: health, capacity, what runs, what was changed.
 import { maybe } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
-import { plain, short, size } from "../model/format.js";
-import { capacity, findings, guestsNotAsWanted } from "../model/overview.js";
+import { ago, plain, short, size } from "../model/format.js";
+import { capacity, findings, guestsNotAsWanted, lateBackups } from "../model/overview.js";
 import { url } from "../router.js";
 import { activeJobs, cluster, events, health, lists, need, now } from "../store.js";
 import { t } from "../text.js";
@@ -37,12 +37,14 @@ function Health() {
   const nodes = lists.node.value ?? [];
   const down = nodes.filter((node) => node.state === "unreachable");
   const wrong = guestsNotAsWanted(lists.instance.value ?? []);
-  const isGood = !down.length && !wrong.length && !found.rows.length;
+  const late = lateBackups(lists.instance.value ?? [], now.value);
+  const isGood = !down.length && !wrong.length && !late.length && !found.rows.length;
   return html`<section class="panel"><h2>${o.health}</h2>
-    ${isGood && html`<p><${Status} value="ok" /> ${o.allGood}</p>`}
+    ${isGood && html`<p><${Status} value="ok" text=${o.allGood} /></p>`}
     <ul class="plain">
       ${down.length > 0 && html`<li><${Status} value="error" /> ${o.nodesDown}: ${down.map((node) => html` <${Ref} kind="node" name=${node.name} />`)}</li>`}
       ${wrong.length > 0 && html`<li><${Status} value="warning" /> ${o.guestsDown}: ${wrong.slice(0, 8).map((row) => html` <${Ref} kind="instance" name=${row.name} />`)}</li>`}
+      ${late.length > 0 && html`<li><${Status} value="warning" /> ${o.lateBackups}: ${late.slice(0, 8).map((row) => html` <${Ref} kind="instance" name=${row.name} /> (${row["backup.time"] ? ago(row["backup.time"], now.value) : t.never})`)}</li>`}
       ${found.rows.map((item, index) => html`<li key=${index}><${Status} value=${item.level} /> <b>${item.code}</b> ${item.text} ${item.object && html`<span class="mono">${item.object}</span>`}</li>`)}
     </ul>
     <dl class="facts">${found.facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl></section>`;
@@ -56,6 +58,6 @@ function Capacity() {
     <div><dt>${o.memory}</dt><dd><${Bar} part=${found.memory.part} text=${`${size(found.memory.used)} ${o.used}, ${size(found.memory.total)}`} /></dd></div>
     <div><dt>${o.disk}</dt><dd><${Bar} part=${found.disk.part} text=${`${size(found.disk.used)} ${o.used}, ${size(found.disk.total)}`} /></dd></div>
     <div><dt>${o.cpu}</dt><dd><${Bar} part=${Math.min(1, found.cpu.part)} text=${`${found.cpu.used} / ${found.cpu.total}`} /></dd></div>
-    ${found.nPlusOne !== null && html`<div><dt>${o.nPlusOne}</dt><dd><${Status} value=${found.nPlusOne ? "ok" : "warning"} /> ${found.nPlusOne ? o.nPlusOneGood : o.nPlusOneBad}</dd></div>`}
+    ${found.nPlusOne !== null && html`<div><dt>${o.nPlusOne}</dt><dd><${Status} value=${found.nPlusOne ? "ok" : "warning"} text=${found.nPlusOne ? o.nPlusOneGood : o.nPlusOneBad} /></dd></div>`}
   </dl></section>`;
 }

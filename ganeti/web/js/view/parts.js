@@ -5,10 +5,10 @@ import { now } from "../store.js";
 import { url } from "../router.js";
 import { KINDS } from "../kinds.js";
 
-/** @param {{value: string | null}} props */
-export function Status({ value }) {
-  const text = value ?? "–";
-  return html`<span class=${`status ${tone(text)}`}><i aria-hidden="true"></i>${text.replaceAll("_", " ")}</span>`;
+/** @param {{value: string | null, text?: string}} props what is shown, when it is not the status itself */
+export function Status({ value, text }) {
+  const status = value ?? "–";
+  return html`<span class=${`status ${tone(status)}`}><i aria-hidden="true"></i>${text ?? status.replaceAll("_", " ")}</span>`;
 }
 
 /** @param {{part: number, text: string}} props how full something is, 0 to 1 */
