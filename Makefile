@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := --side-by-side 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui check-recovery check-helper
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -112,6 +112,9 @@ $(VENV)/ui.stamp: requirements-ui.txt $(VENV)/dev.stamp
 check-ui: $(VENV)/ui.stamp ## the web interface in Debian's Chromium, on a local cluster with a guest (three minutes)
 	@UI=1 $(BIN)/python -m pytest -s --timeout 900 test/ui
 
+types-ui: $(VENV)/ui.stamp ## types of the web interface (TypeScript, from npm), against the OpenAPI document
+	@UI=1 $(BIN)/python -m pytest -s test/ui/test_ui_types.py
+
 check-htools: $(VENV)/dev.stamp ## compare hbal, hspace, hcheck and hroller with Debian's (package ganeti-htools)
 	@$(BIN)/python test/perf/compare_htools.py $(CASES)
 
@@ -120,7 +123,7 @@ bench: $(VENV)/run.stamp ## figures as JSON on standard output
 
 clean: ## remove everything that was made
 	@tools/local-cluster destroy --dir "$(DEMO_DIR)" >/dev/null 2>&1 || true
-	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+	@rm -rf $(VENV) build dist test/ui/types/node_modules *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 install: ## install everything for a server below PREFIX and in /etc (DESTDIR is honoured)
