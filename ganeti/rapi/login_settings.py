@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import tomllib
 import urllib.parse
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -33,6 +34,7 @@ USER_FIELD, DN_FIELD = "{user}", "{dn}"
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 Groups = dict[str, str]
+S = TypeVar("S", bound="_Settings")
 
 
 class _Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,7 +90,7 @@ class LdapSettings(_Settings, frozen=True, kw_only=True, forbid_unknown_fields=T
         return f"LdapSettings({self.url})"
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Settings(msgspec.Struct, frozen=True):
     """The whole file."""
 
     oidc: dict[str, OidcSettings] = {}
@@ -101,30 +103,46 @@ def parse(text: str) -> Settings:
     Raises:
         ParseError: it cannot be used; the text begins with the line, and holds no secret.
     """
+    read = _read(text)
+    unknown = sorted(read.keys() - {"oidc", "ldap"})
+    if unknown:
+        raise errors.ParseError(f"{_find_line(text, unknown[:1])}: unknown '{unknown[0][:40]}'")
+    providers = read.get("oidc", {})
+    if not isinstance(providers, dict):
+        raise errors.ParseError(f"{_find_line(text, ['oidc'])}: write [oidc.NAME]")
+    found: dict[str, OidcSettings] = {}
+    for name, raw in providers.items():
+        settings = found[name] = _convert(text, ("oidc", name), raw, OidcSettings)
+        _check(text, ("oidc", name), partial(_check_oidc, name, settings))
+        _check_groups(text, ("oidc", name), settings.groups)
+    if "ldap" not in read:
+        return Settings(found)
+    directory = _convert(text, ("ldap",), read["ldap"], LdapSettings)
+    _check(text, ("ldap",), partial(_check_ldap, directory))
+    _check_groups(text, ("ldap",), directory.groups)
+    return Settings(found, directory)
+
+
+def _read(text: str) -> dict[str, Any]:
     try:
-        read = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as err:
         # Of the message only the place: the rest could have a secret in it.
         place = re.search(r"at line (\d+)", str(err))
         where = f"line {place[1]}" if place else "its end"
         raise errors.ParseError(f"{where}: not TOML") from None
+
+
+def _convert(text: str, keys: tuple[str, ...], raw: object, kind: type[S]) -> S:
     try:
-        found = typed.convert(read, Settings, strict=True)
+        return typed.convert(raw, kind, strict=True)
     except msgspec.ValidationError as err:
         what, _, path = str(err).partition(" - at ")
-        keys = re.findall(r"\w[\w-]*", path)
-        raise errors.ParseError(f"{_find_line(text, keys)}: {what}") from None
-    for name, provider in found.oidc.items():
-        _check(text, ("oidc", name), lambda p=provider, n=name: _check_oidc(n, p))
-        _check_groups(text, ("oidc", name), provider.groups)
-    if found.ldap is not None:
-        directory = found.ldap
-        _check(text, ("ldap",), lambda: _check_ldap(directory))
-        _check_groups(text, ("ldap",), directory.groups)
-    return found
+        inner = re.findall(r"\.(\w+)", path)
+        raise errors.ParseError(f"{_find_line(text, [*keys, *inner])}: {what}") from None
 
 
-def _check(text: str, keys: Iterable[str], test: Any) -> None:
+def _check(text: str, keys: Iterable[str], test: Callable[[], object]) -> None:
     try:
         test()
     except errors.GanetiError as err:
@@ -136,7 +154,7 @@ def _check_groups(text: str, keys: tuple[str, ...], groups: Mapping[str, str]) -
         raise errors.ParseError(f"{_find_line(text, list(keys))}: without groups nobody gets in")
     for name, words in groups.items():
         wanted = (*keys, "groups", name)
-        _check(text, wanted, lambda w=words: permissions.parse(w.split(",")))
+        _check(text, wanted, partial(permissions.parse, words.split(",")))
 
 
 def _check_oidc(name: str, settings: OidcSettings) -> None:
@@ -155,8 +173,12 @@ def _check_oidc(name: str, settings: OidcSettings) -> None:
 
 
 def _check_ldap(settings: LdapSettings) -> None:
-    parts = urllib.parse.urlsplit(settings.url)
-    if parts.scheme not in ("ldap", "ldaps") or not parts.hostname or parts.path.strip("/"):
+    try:
+        parts = urllib.parse.urlsplit(settings.url)
+        host, _port = parts.hostname, parts.port
+    except ValueError as err:
+        raise errors.ParseError(f"url: {err}") from err
+    if parts.scheme not in ("ldap", "ldaps") or not host or parts.path.strip("/"):
         raise errors.ParseError("url must be ldaps://HOST[:PORT] or ldap://HOST[:PORT]")
     if (settings.user_dn is None) == (settings.user_base is None):
         raise errors.ParseError("one of user_dn and user_base is needed")
@@ -171,17 +193,19 @@ def _check_ldap(settings: LdapSettings) -> None:
 
 
 def _find_line(text: str, keys: list[str]) -> str:
-    """Where a key stands, as far as it is there; for people."""
-    lines = text.splitlines()
-    for count in range(len(keys), 0, -1):
-        table = re.escape(".".join(keys[:count]))
-        key = re.escape(keys[count - 1])
-        head = re.compile(rf"\s*\[{table}\]")
-        own = re.compile(rf"\s*[\"']?{key}[\"']?\s*=")
-        found = [n for n, line in enumerate(lines, 1) if head.match(line) or own.match(line)]
-        if found:
-            return f"line {found[-1] if own.match(lines[found[-1] - 1]) else found[0]}"
-    return "line 1"
+    """Where a key stands, or the table that it belongs to; for people."""
+    table: list[str] = []
+    depth, best = 0, 1
+    for number, line in enumerate(text.splitlines(), 1):
+        if head := re.match(r"\s*\[([^\]]+)\]", line):
+            table = path = [part.strip(" \t\"'") for part in head[1].split(".")]
+        elif own := re.match(r"\s*([\"']?)(.+?)\1\s*=", line):
+            path = [*table, own[2]]
+        else:
+            continue
+        if len(path) > depth and keys[: len(path)] == path:
+            depth, best = len(path), number
+    return f"line {best}"
 
 
 def check_user(name: object) -> str | None:

@@ -57,6 +57,10 @@ class Idp:
             )
         if request.path == "/keys":
             return _json(KeySet(self.published).as_dict(private=False))
+        if request.path.startswith("/authorize?"):
+            back = urllib.parse.urlencode(self.approve(f"{self.url}{request.path}"))
+            asked = dict(urllib.parse.parse_qsl(request.path.partition("?")[2]))
+            return Reply(302, headers={"Location": f"{asked['redirect_uri']}?{back}"})
         return self._exchange(request)
 
     def _exchange(self, request: Request) -> Reply:

@@ -45,6 +45,9 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 #: Module -> tests that must notice its mutants; they take less than a minute.
 TABLE: dict[str, tuple[str, ...]] = {
     "ganeti/rapi/scope.py": ("test/unit/rapi/test_rapi_scope.py",),
+    "ganeti/rapi/login_settings.py": ("test/unit/rapi/test_rapi_login_settings.py",),
+    "ganeti/rapi/oidc_tokens.py": ("test/unit/rapi/test_rapi_oidc.py",),
+    "ganeti/notify/conditions.py": ("test/unit/notify/test_notify_conditions.py",),
     "ganeti/config/limits.py": ("test/unit/config/test_config_limits.py",),
     "ganeti/images/location.py": ("test/unit/images/test_images_location.py",),
     "ganeti/jobs/gate.py": ("test/unit/jobs/test_job_gate.py",),

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from https_server import Server, serve
 from identity_provider import KEY, Idp
-from joserfc.jwk import ECKey, OctKey, RSAKey
+from joserfc import jwt
+from joserfc.jwk import ECKey, KeySet, OctKey, RSAKey
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM
-from ganeti.rapi import oidc
+from ganeti.rapi import oidc, oidc_tokens
 from ganeti.rapi.login_settings import OidcSettings
 from ganeti.rapi.oidc import Providers, Rejected
 
@@ -203,3 +204,44 @@ def test_log_ins_that_are_never_finished_are_bounded(desk: Desk) -> None:
     with pytest.raises(errors.ThrottledError):
         desk.providers.begin("corp", HERE)
     assert desk.providers.begin("corp", "192.0.2.2")
+
+
+@pytest.mark.parametrize(
+    ("exp", "iat", "good"),
+    [
+        (940, 990, True),
+        (939, 990, False),
+        (1300, 1060, True),
+        (1300, 1061, False),
+        (1300, 400, True),
+        (1300, 399, False),
+    ],
+)
+def test_the_bounds_of_times(exp: int, iat: int, good: bool) -> None:
+    """Now is 1000; clocks may differ by a minute, and a token is at most ten minutes old."""
+    settings = OidcSettings(
+        issuer="i", client_id="c", client_secret="s", redirect_uri="r", groups={}
+    )
+    claims = {"iss": "i", "aud": "c", "sub": "1", "nonce": "n", "exp": exp, "iat": iat}
+    token = jwt.encode({"alg": "ES256", "kid": "two"}, claims, CURVE)
+    keys = oidc_tokens.read_keys(KeySet([CURVE]).as_dict(private=False))
+    if good:
+        assert oidc_tokens.verify(token, keys, settings, "n", 1000.0)["sub"] == "1"
+        return
+    with pytest.raises(errors.AuthenticationError):
+        oidc_tokens.verify(token, keys, settings, "n", 1000.0)
+
+
+@pytest.mark.parametrize("token", [None, 7, "", "x" * 40_000])
+def test_what_is_not_a_token_is_refused(token: object) -> None:
+    settings = OidcSettings(
+        issuer="i", client_id="c", client_secret="s", redirect_uri="r", groups={}
+    )
+    with pytest.raises(errors.AuthenticationError):
+        oidc_tokens.verify(token, KeySet([CURVE]), settings, "n", 1000.0)
+
+
+@pytest.mark.parametrize("value", [None, [], {}, {"keys": 7}, {"keys": [{"kty": "nope"}]}])
+def test_what_are_not_keys_is_refused(value: object) -> None:
+    with pytest.raises(errors.AuthenticationError):
+        oidc_tokens.verify("a.b.c", oidc_tokens.read_keys(value), None, "n", 0.0)  # type: ignore[arg-type]
