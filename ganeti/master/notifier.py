@@ -26,7 +26,7 @@ from ganeti.model.notification import Notification
 from ganeti.notify import conditions, notices, sending
 from ganeti.notify.conditions import Condition
 from ganeti.notify.notices import JobStory, Notice
-from ganeti.notify.outbox import Message, Outbox
+from ganeti.notify.outbox import LAST_RETRY, Message, Outbox
 
 if TYPE_CHECKING:
     from ganeti.master.core import Core
@@ -59,9 +59,12 @@ class Notifier:
         self._core = core
         self._tell = tell
         self._inbox: deque[dict[str, Any]] = deque(maxlen=_MOST_EVENTS)
-        self._outcomes: deque[tuple[Outbox, float, str]] = deque()
+        #: name, outbox, pause and problem of what was sent
+        self._outcomes: deque[tuple[str, Outbox, float, str]] = deque()
         self._busy: set[str] = set()
         self._round = False
+        #: whether it is certain that what this node knew before is up to date, or forgotten
+        self._announced = False
         self._changed = threading.Condition()
         self._stopped = False
         self._state = State()
@@ -126,30 +129,37 @@ class Notifier:
     # the thread ----------------------------------------------------------------------------
 
     def _loop(self) -> None:
-        self._state = self._read()
-        self._watch = conditions.Watch(self._state.known)
-        announced = False
+        self.load()
         while True:
+            pause = 0.0
             try:
-                announced = announced or self._announce()
                 self.work()
-            except errors.GanetiError as err:
-                _LOG.warning("notices are late: %s", errors.text(err))
             except Exception:  # noqa: BLE001 - told to the log; other notices must go on
-                _LOG.exception("a notice was not sent, by a bug")
+                _LOG.exception("notices were not sent, by a bug")
+                pause = _WRITE_PAUSE
             with self._changed:
+                self._changed.wait_for(lambda: self._stopped, pause)
                 ready = self._changed.wait_for(self._is_awake, self._find_pause())
                 if ready and self._stopped:
                     break
-        self._fill_boxes()
-        self._take_outcomes()
-        self._save()
+        if self._announced:
+            self._take_outcomes()
+            self._fill_boxes()
+            self._save()
+
+    def load(self) -> None:
+        """Read what was told and what waits."""
+        self._state = self._read()
+        self._watch = conditions.Watch(self._state.known)
 
     def _is_awake(self) -> bool:
-        return self._stopped or self._round or bool(self._inbox or self._outcomes)
+        news = self._announced and bool(self._inbox or self._outcomes)
+        return self._stopped or self._round or news
 
     def _find_pause(self) -> float | None:
         """Seconds until a message is due; None while there is none."""
+        if not self._announced:
+            return None
         now = self._core.clock.now()
         boxes = self._state.boxes.items()
         due = [box.find_due() for name, box in boxes if name not in self._busy]
@@ -165,6 +175,10 @@ class Notifier:
         """One pass: outcomes, conditions, notices, and messages that are due."""
         with self._changed:
             look, self._round = self._round, False
+        if not self._announced:
+            self._announced = look and self._announce()
+            if not self._announced:
+                return  # what waits may be what another master has sent meanwhile
         self._take_outcomes()
         if look:
             now = self._core.clock.monotonic()
@@ -180,8 +194,7 @@ class Notifier:
     def _announce(self) -> bool:
         """Tell once that the master is another one; what this node knew before is out of date.
 
-        Raises:
-            GanetiError: the configuration cannot be changed now; it is tried again.
+        False: the configuration cannot be changed now; the next round tries again.
         """
         cluster = self._core.store.current.cluster
         if not cluster.notifications or cluster.notifying_node == cluster.master_node:
@@ -189,7 +202,11 @@ class Notifier:
         config = self._core.store.current
         former = config.nodes.get(cluster.notifying_node or NodeUuid(""))
         old = "a node that is gone" if former is None else former.name
-        self._core.store.change("notify-master", Author(), _note_master)
+        try:
+            self._core.store.change("notify-master", Author(), _note_master)
+        except errors.GanetiError as err:
+            _LOG.warning("notices are late: %s", errors.text(err))
+            return False
         self._state = State()
         self._watch = conditions.Watch()
         text = f"The master is {config.master.name}, no longer {old}"
@@ -239,6 +256,8 @@ class Notifier:
         now = self._core.clock.now()
         for name, (item, _test) in self._tests.items():
             box = self._state.boxes[name]
+            # A clock that was ahead must not hold messages back.
+            box.next = min(box.next, now + max(item.pause, LAST_RETRY))
             message = None if name in self._busy else box.take(now)
             if message is not None:
                 self._busy.add(name)
@@ -256,8 +275,7 @@ class Notifier:
             _LOG.exception("notification %s was not sent, by a bug", name)
             problem = "an error in this program; see the log of the master daemon"
         with self._changed:
-            self._busy.discard(name)
-            self._outcomes.append((box, item.pause, problem))
+            self._outcomes.append((name, box, item.pause, problem))
             self._changed.notify_all()
         if problem:
             _LOG.warning("notification %s: %s", name, problem)
@@ -265,7 +283,8 @@ class Notifier:
     def _take_outcomes(self) -> None:
         now = self._core.clock.now()
         while self._outcomes:
-            box, pause, problem = self._outcomes.popleft()
+            name, box, pause, problem = self._outcomes.popleft()
+            self._busy.discard(name)
             self._unsaved = True
             if not problem:
                 box.succeed(now, pause)
