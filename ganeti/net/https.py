@@ -34,6 +34,9 @@ def make_context(authority: str | None) -> ssl.SSLContext:
     Raises:
         ParameterError: they cannot be read.
     """
+    if authority is not None and not authority.strip():
+        # By an empty text the library means the authorities of the system.
+        raise errors.ParameterError("there is no certificate of the authority")
     try:
         context = ssl.create_default_context(cadata=authority)
     except (ssl.SSLError, ValueError) as err:
@@ -86,7 +89,8 @@ def request(
     assert parts.hostname is not None
     link = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout, context=context)
     path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
-    end = threading.Timer(2 * timeout, _cut, (link,))
+    late = threading.Event()
+    end = threading.Timer(2 * timeout, _cut, (link, late))
     end.daemon = True
     try:
         link.connect()
@@ -94,6 +98,8 @@ def request(
         link.request(method, path, body=body, headers={"User-Agent": "ganeti", **(headers or {})})
         answer = link.getresponse()
         content = answer.read(most + 1)
+        if late.is_set():  # the library takes the end of a connection for that of the headers
+            raise errors.RemoteError(f"{parts.netloc} takes too long to answer")
         if len(content) > most:
             raise errors.RemoteError(f"{parts.netloc} answers with more than {most} bytes")
         known = {name.lower(): value for name, value in answer.getheaders()}
@@ -105,8 +111,9 @@ def request(
         link.close()
 
 
-def _cut(link: http.client.HTTPSConnection) -> None:
+def _cut(link: http.client.HTTPSConnection, late: threading.Event) -> None:
     """End a connection that another thread reads from."""
+    late.set()
     sock = link.sock
     if sock is not None:
         try:

@@ -77,7 +77,9 @@ def _files(where: Paths) -> Iterator[File]:
         yield from _file(directory, directory=True)
     for secret in (where.ca_key, where.server_cert, where.client_cert, where.rapi_cert):
         yield from _file(secret, directory=False)
-    for secret in (where.hmac_key, where.domain_secret, where.config_file, where.rapi_users):
+    for secret in (where.hmac_key, where.domain_secret, where.config_file):
+        yield from _file(secret, directory=False)
+    for secret in (where.rapi_users, where.rapi_login):
         yield from _file(secret, directory=False)
 
 
