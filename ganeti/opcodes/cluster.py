@@ -253,13 +253,15 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
         str | None, doc("Directory for disks that are files on shared storage")
     ] = None
     gluster_storage_dir: Annotated[str | None, doc("Directory where Gluster is mounted")] = None
-    install_image: Annotated[str | None, doc("Image of the helper guest that installs an OS")] = (
-        None
-    )
+    install_image: Annotated[
+        str | None, doc("Image of helper guests that install an OS: its name, a URL or a path")
+    ] = None
     instance_communication_network: Annotated[
         str | None, doc("Network between guests and their nodes; empty for none")
     ] = None
-    zeroing_image: Annotated[str | None, doc("Image of the helper guest that zeroes disks")] = None
+    zeroing_image: Annotated[
+        str | None, doc("Image of helper guests that zero free space: its name, a URL or a path")
+    ] = None
     compression_tools: Annotated[
         list[NonEmpty] | None, doc("Programs that may compress transfers")
     ] = None
