@@ -17,7 +17,7 @@ from ganeti.base import files
 from ganeti.model.names import AdminState, AdminStateSource, InstanceStatus
 from ganeti.model.start_order import get_order, limit_reason, with_dependencies
 from ganeti.watcher import memory as memory_file
-from ganeti.watcher.memory import MAX_ATTEMPTS, RETRY_AFTER, Kind, Memory
+from ganeti.watcher.memory import MAX_ATTEMPTS, RETRY_AFTER, Kind, Memory, Stored
 from ganeti.watcher.round import Round
 from ganeti.watcher.view import Group, Instance
 
@@ -58,9 +58,10 @@ def treat_all(now: Round, groups: Iterable[Group]) -> Sequence[str]:
     settled: list[str] = []
     refused: list[str] = []
 
-    def act(group: Group, memory: Memory) -> None:
+    def act(group: Group, stored: Stored) -> None:
+        memory = stored.memory
         memory.keep_only(item.name for item in group.instances)
-        done, others = _submit(now, _find_due(now, group, memory), memory)
+        done, others = _submit(now, _find_due(now, group, memory), stored)
         refused.extend(others)
         settled.extend([*done, *_list_given_up(group, memory)])
         memory.boots.update({name: boot for name, boot in group.boots.items() if boot is not None})
@@ -82,28 +83,30 @@ def treat(now: Round, group: Group) -> Sequence[str]:
     """
     settled: list[str] = []
 
-    def act(group: Group, memory: Memory) -> None:
-        actions = [action for action in _find_due(now, group, memory) if action.kind is not None]
-        done, refused = _submit(now, actions, memory)
+    def act(group: Group, stored: Stored) -> None:
+        due = _find_due(now, group, stored.memory)
+        done, refused = _submit(now, [action for action in due if action.kind is not None], stored)
         for text in refused:
             _LOG.warning("The job was not accepted: %s", text)
-        settled.extend([*done, *_list_given_up(group, memory)])
+        settled.extend([*done, *_list_given_up(group, stored.memory)])
 
     _with_memory(now, group, act)
     return settled
 
 
-def _with_memory(now: Round, group: Group, act: Callable[[Group, Memory], None]) -> None:
+def _with_memory(now: Round, group: Group, act: Callable[[Group, Stored], None]) -> None:
     """Act with what is remembered of a group, and remember what was done.
 
     One at a time: the regular run and that for guests that ended may meet.
     """
     path = now.paths.watcher_state(group.uuid)
     with files.FileLock(now.paths.watcher_memory_lock).hold():
-        memory = memory_file.load(path)
-        memory.drop_old(now.clock.now())
-        act(group, memory)
-        memory_file.save(path, memory)
+        stored = Stored(path, memory_file.load(path))
+        stored.memory.drop_old(now.clock.now())
+        try:
+            act(group, stored)
+        finally:
+            stored.save()
 
 
 def _find_due(now: Round, group: Group, memory: Memory) -> list[Action]:
@@ -261,19 +264,35 @@ def _make_opcodes(now: Round, actions: Sequence[Action]) -> list[Mapping[str, An
 
 
 def _submit(
-    now: Round, actions: list[Action], memory: Memory
+    now: Round, actions: list[Action], stored: Stored
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """Submit the jobs; names of their instances, and the refusals."""
-    done, refused = [], []
+    """Submit the jobs; names of their instances, and the refusals.
+
+    Attempts are on disk before the master knows of them: whoever sees their effect finds them.
+    """
     starts = sorted((item for item in actions if item.node), key=lambda item: item.order)
     actions = [*(item for item in actions if not item.node), *starts]
-    for action, submitted in zip(actions, now.submit(_make_opcodes(now, actions))):
+    accepted = stored.memory.copy()
+    moment = now.clock.now()
+    for action in actions:
+        _note(stored.memory, action, moment)
+    stored.save()
+    try:
+        answers = now.submit(_make_opcodes(now, actions))
+    finally:
+        stored.memory.attempts = accepted.attempts
+    done, refused = [], []
+    for action, submitted in zip(actions, answers):
         if submitted.job_id is None:
             refused.append(f"{action.name}: {submitted.error}")
             continue
         what = action.op["OP_ID"].removeprefix("OP_INSTANCE_").lower()
         _LOG.info("%s %s (%s): job %s", what, action.name, action.why, submitted.job_id)
-        if action.kind is not None:
-            memory.note(action.kind, action.name, now.clock.now())
+        _note(stored.memory, action, moment)
         done.append(action.name)
     return done, refused
+
+
+def _note(memory: Memory, action: Action, moment: float) -> None:
+    if action.kind is not None:
+        memory.note(action.kind, action.name, moment)

@@ -62,6 +62,9 @@ class Memory:
         """One attempt more."""
         self.attempts[kind, name] = Attempts(self.count(kind, name) + 1, now)
 
+    def copy(self) -> Memory:
+        return Memory(dict(self.attempts), dict(self.boots))
+
     def settle(self, kind: Kind, name: str, now: float) -> bool:
         """It is as it should be: forget attempts unless they are new; whether there were some."""
         if 0 <= now - self.find_last(kind, name) < SETTLED_AFTER:
@@ -78,6 +81,21 @@ class Memory:
         """Forget instances that do not exist any more."""
         known = set(names)
         self.attempts = {key: item for key, item in self.attempts.items() if key[1] in known}
+
+
+@dataclass
+class Stored:
+    """The memory of a group and its file, which only one process reads and writes at a time."""
+
+    path: Path
+    memory: Memory
+    _written: Memory | None = None
+
+    def save(self) -> None:
+        """Write what changed since the last time; OSError when that fails."""
+        if self.memory != self._written:
+            save(self.path, self.memory)
+            self._written = self.memory.copy()
 
 
 def load(path: Path) -> Memory:

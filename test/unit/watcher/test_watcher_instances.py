@@ -215,6 +215,30 @@ def test_a_job_that_is_refused_is_no_attempt(tmp_path: Path) -> None:
     assert memory.load(paths.Paths(tmp_path).watcher_state("g")).attempts == {}
 
 
+def test_an_attempt_is_on_disk_before_its_job_can_end(tmp_path: Path) -> None:
+    path = paths.Paths(tmp_path).watcher_state("g")
+
+    class Quick(Master):
+        def submit_many_jobs(self, jobs: list[list[dict[str, Any]]]) -> list[Submission]:
+            assert memory.load(path).count(Kind.RESTART, "web1") == 1
+            path.unlink()
+            return super().submit_many_jobs(jobs)
+
+    run(Master([]), tmp_path, instance())
+    run(Quick([]), tmp_path, instance(status=InstanceStatus.ERROR_DOWN))
+    assert not path.exists()  # nothing was left to write
+
+
+def test_a_master_that_goes_away_costs_no_attempt(tmp_path: Path) -> None:
+    class Gone(Master):
+        def submit_many_jobs(self, jobs: list[list[dict[str, Any]]]) -> list[Submission]:
+            raise errors.NoMasterError("the master daemon does not answer")
+
+    with pytest.raises(errors.NoMasterError):
+        run(Gone([]), tmp_path, instance(status=InstanceStatus.ERROR_DOWN))
+    assert memory.load(paths.Paths(tmp_path).watcher_state("g")).attempts == {}
+
+
 names = st.text("abc.-", min_size=1, max_size=5)
 
 
