@@ -21,7 +21,7 @@ from ganeti import constants, paths
 from ganeti.base import daemon, process, services
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TOOL = [sys.executable, str(REPOSITORY / "tools" / "local-cluster")]
+TOOL = REPOSITORY / "tools" / "local-cluster"
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,13 @@ def tool(verb: str, directory: Path, *words: str, timeout: float = 120) -> Ran:
     """Run tools/local-cluster."""
     argv = [command_server.LOCAL_CLUSTER, verb, "--dir", str(directory), *words]
     result = command_server.shared().run(argv, os.environ, timeout)
+    return Ran(result.returncode, result.stdout, result.stderr)
+
+
+def run_program(argv: list[str], env: dict[str, str], timeout: float = 120) -> Ran:
+    """Run what the command server can run; nothing that it writes may be a traceback."""
+    result = command_server.shared().run(argv, env, timeout)
+    assert "Traceback" not in result.stderr + result.stdout, result.stderr
     return Ran(result.returncode, result.stdout, result.stderr)
 
 
@@ -68,7 +75,9 @@ class Cluster:
         return paths.Paths(self.root(node))
 
     def env(self, node: str = "node1") -> dict[str, str]:
-        shell = f"{sys.executable} {REPOSITORY / 'tools' / 'local-cluster'} shell --dir"
+        shell = (
+            f"{command_server.shared().python} {REPOSITORY / 'tools' / 'local-cluster'} shell --dir"
+        )
         return {
             **os.environ,
             "PYTHONPATH": str(REPOSITORY),
@@ -84,9 +93,11 @@ class Cluster:
         """Run a command: ``gnt("instance add -t file", "name")``."""
         program, *rest = line.split()
         command = [f"gnt-{program.removeprefix('gnt-')}", *rest, *words]
-        result = command_server.shared().run(command, self.env(node), timeout)
-        assert "Traceback" not in result.stderr + result.stdout, result.stderr
-        return Ran(result.returncode, result.stdout, result.stderr)
+        return run_program(command, self.env(node), timeout)
+
+    def run_module(self, module: str, *words: str, node: str = "node1") -> Ran:
+        """Run a module that is a program, as ``python -m`` does."""
+        return run_program([module, *words], self.env(node))
 
     def ok(self, line: str, *words: str, node: str = "node1", timeout: float = 60) -> Ran:
         """Like :meth:`gnt`; the command must succeed."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from local_cluster import TOOL, Cluster, tool
+from local_cluster import Cluster, tool
 from waiting import wait_for
 
 from ganeti import constants
@@ -277,11 +277,7 @@ def test_without_a_majority_nothing_is_acknowledged(cluster: Cluster) -> None:
     wait_for(lambda: "2 are needed" in cluster.gnt("debug delay", "0.001").err, "a refusal")
     assert newest(cluster) == before
     for node in ("node2", "node3"):
-        subprocess.run(
-            [*TOOL, "start-node", "--dir", str(cluster.directory), f"{node}.example.com"],
-            check=True,
-            capture_output=True,
-        )
+        assert tool("start-node", cluster.directory, f"{node}.example.com").code == 0
     wait_for(lambda: cluster.gnt("debug delay", "0.001").code == 0, "jobs to be taken again")
 
 

@@ -19,8 +19,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import command_server
 import pytest
 from crash_run import CHECKPOINT_AFTER
 from disk_faults import Point, ways
@@ -29,7 +31,7 @@ from master_process import MasterProcess
 
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))
 
-from local_cluster import REPOSITORY, Cluster, Ran, copied
+from local_cluster import REPOSITORY, Cluster, Ran, copied, run_program
 
 from ganeti import constants, paths
 from ganeti.base import process, services
@@ -45,6 +47,7 @@ INIT = (
     *("--enabled-hypervisors", "fake", "--enabled-disk-templates", "file,diskless"),
     "cluster.example.com",
 )
+ADD = ["gnt-node", "add", "--no-ssh-key-check", NODE]
 
 
 def chosen(points: list[Point]) -> list[Point]:
@@ -68,14 +71,8 @@ def lines(report: Path, kind: str) -> list[str]:
     return [line.removeprefix(f"{kind} ") for line in text.splitlines() if line.startswith(kind)]
 
 
-def run(words: list[str], env: dict[str, str]) -> Ran:
-    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=120)
-    assert "Traceback" not in done.stderr + done.stdout, done.stderr
-    return Ran(done.returncode, done.stdout, done.stderr)
-
-
 def doctor(env: dict[str, str]) -> Ran:
-    return run([sys.executable, "-m", "ganeti.tools.doctor", "--quiet"], env)
+    return run_program(["ganeti.tools.doctor", "--quiet"], env)
 
 
 def kill_daemons(where: paths.Paths) -> None:
@@ -108,10 +105,10 @@ class Server:
 
     def init(self, point: Point | None) -> Ran:
         plan = json.dumps(point and [point.label, point.number, point.way])
-        return run([sys.executable, str(FAULTY), str(self.report), plan, *INIT], self.env)
+        return run_program([str(FAULTY), str(self.report), plan, *INIT], self.env)
 
     def gnt(self, *words: str) -> Ran:
-        return run([sys.executable, "-m", "ganeti.cli", *words], self.env)
+        return run_program(list(words), self.env)
 
     def end(self) -> None:
         for name in reversed(services.ALL):
@@ -143,8 +140,8 @@ def test_a_cluster_whose_init_lost_power(tmp_path: Path) -> None:
             if again.code:
                 assert len(again.err.splitlines()) == 1, (point, again.err)
                 assert "to start its daemons: ganeti-daemon-util start-all" in again.err, point
-                util = [sys.executable, "-m", "ganeti.bootstrap.daemon_util", "start-all"]
-                assert run(util, server.env).code == 0, point
+                util = ["ganeti.bootstrap.daemon_util", "start-all"]
+                assert run_program(util, server.env).code == 0, point
             assert server.gnt("gnt-cluster", "verify").code == 0, point
             well = doctor(server.env)
             assert well.code == 0, (point, well.out)
@@ -156,15 +153,11 @@ def test_a_cluster_whose_init_lost_power(tmp_path: Path) -> None:
 
 def test_two_inits_at_the_same_time_make_one_cluster(tmp_path: Path) -> None:
     server = Server(tmp_path, 251)
-    argv = [sys.executable, "-m", "ganeti.cli", *INIT]
     try:
-        both = [
-            subprocess.Popen(argv, env=server.env, stderr=subprocess.PIPE, text=True)
-            for _ in range(2)
-        ]
-        said = sorted((each.communicate(timeout=120)[1], each.returncode) for each in both)
-        assert [code for _text, code in said] in ([0, 1], [1, 0])
-        (refusal,) = [text for text, code in said if code]
+        with ThreadPoolExecutor() as pool:
+            both = list(pool.map(lambda _: server.gnt(*INIT), range(2)))
+        assert sorted(each.code for each in both) == [0, 1]
+        (refusal,) = [each.err for each in both if each.code]
         assert re.search(r"another gnt-cluster init is at work|belongs to a cluster", refusal)
         assert server.gnt("gnt-cluster", "verify").code == 0
     finally:
@@ -193,8 +186,7 @@ def leave(cluster: Cluster) -> None:
 
 def add_again(cluster: Cluster, point: Point) -> None:
     """The same command works, or says which one does; and then all is well."""
-    add = ["node add", "--no-ssh-key-check", NODE]
-    again = cluster.gnt(*add)
+    again = run_program(ADD, cluster.env())
     if again.code:
         assert len(again.err.splitlines()) == 1, (point, again.err)
         assert "--readd" in again.err, (point, again.err)
@@ -208,7 +200,7 @@ def add_again(cluster: Cluster, point: Point) -> None:
 @pytest.mark.timeout(3600)
 def test_a_server_that_lost_power_while_it_was_set_up(cluster: Cluster, tmp_path: Path) -> None:
     report, plan, shell = tmp_path / "report", tmp_path / "plan", tmp_path / "shell"
-    program = shlex.join([sys.executable, str(FAULTY), str(report)])
+    program = shlex.join([command_server.shared().python, str(FAULTY), str(report)])
     env = {key: cluster.env("node2")[key] for key in ("GANETI_ROOTDIR", "GANETI_HOSTNAME")}
     exports = "\n".join(f"export {key}={shlex.quote(value)}" for key, value in env.items())
     shell.write_text(f'#!/bin/sh\n{exports}\nexec {program} "$(cat {plan})" $2\n')
@@ -217,8 +209,7 @@ def test_a_server_that_lost_power_while_it_was_set_up(cluster: Cluster, tmp_path
     def add(point: Point | None) -> Ran:
         plan.write_text(json.dumps(point and [point.label, point.number, point.way]))
         report.unlink(missing_ok=True)
-        argv = cluster.argv("node", "add", "--no-ssh-key-check", NODE)
-        return run(argv, {**cluster.env(), "GANETI_REMOTE_SHELL": str(shell)})
+        return run_program(ADD, {**cluster.env(), "GANETI_REMOTE_SHELL": str(shell)})
 
     assert add(None).code == 0
     points = counted(lines(report, "op"))
@@ -246,8 +237,14 @@ def test_the_master_loses_power_while_it_adds_a_node(cluster: Cluster, tmp_path:
     )
 
     def add() -> None:
-        argv = cluster.argv("node", "add", "--no-ssh-key-check", NODE)
-        run(argv, cluster.env())
+        """Add the node with a command on the master's server: it dies with the master."""
+        argv = [command_server.shared().python, "-m", "ganeti.cli", *ADD]
+        with subprocess.Popen(argv, env=cluster.env(), stderr=subprocess.PIPE) as command:
+            while command.poll() is None:
+                if master.died.wait(0.05):
+                    command.kill()
+            assert command.stderr is not None
+            assert b"Traceback" not in command.stderr.read()
 
     try:
         assert master.start(None, trace=True, calls=True)

@@ -1,12 +1,13 @@
 """Runs programs for tests quickly: each in a process of its own, forked from one that has their
 modules loaded already.
 
-These are the commands (``gnt-*``), the daemons and htools (by the names of their modules),
-``ganeti-node-setup`` and ``tools/local-cluster``. Each behaves as one that was started as usual:
-its arguments, environment, output, exit code and death are its own, and daemons go to the
-background. Only the loading of modules, which takes most of the processor time, is done once. What
-differs is what ``/proc`` says: ``cmdline`` and ``environ`` are those of the server. What such a
-program starts with ``sys.executable`` comes from here, too (:data:`_SHIM`). Tests of start-up, of
+These are the commands (``gnt-*``), the daemons, htools and some more (by the names of their
+modules), ``ganeti-node-setup``, ``tools/local-cluster`` and scripts of tests (by their paths). Each
+behaves as one that was started as usual: its arguments, environment, output, exit code and death
+are its own, and daemons go to the background. Only the loading of modules, which takes most of the
+processor time, is done once. What differs is what ``/proc`` says: ``cmdline`` and ``environ`` are
+those of the server. What such a program starts with ``sys.executable`` comes from here, too
+(:data:`_SHIM`), and what a test starts with :attr:`CommandServer.python`. Tests of start-up, of
 terminals and of signals start programs as usual.
 """
 
@@ -22,6 +23,7 @@ import importlib.util
 import json
 import os
 import pkgutil
+import runpy
 import select
 import signal
 import socket
@@ -37,15 +39,21 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 #: What ``argv[0]`` says to run ``tools/local-cluster``.
 LOCAL_CLUSTER = "local-cluster"
 NODE_SETUP = "ganeti-node-setup"
-#: Modules that are programs; numpy, which only htools need, is too large to be in every fork.
-_DAEMONS = (
+#: Modules that are programs.
+_PROGRAMS = (
     "ganeti.node.daemon",
     "ganeti.confd.daemon",
     "ganeti.mond.daemon",
     "ganeti.metad.daemon",
     "ganeti.master.daemon",
     "ganeti.rapi.daemon",
+    "ganeti.watcher.program",
+    "ganeti.node.maintenance",
+    "ganeti.bootstrap.daemon_util",
+    "ganeti.tools.doctor",
 )
+#: Scripts that the shim lets the server run.
+_SCRIPTS = (str(REPOSITORY / "test" / "crash" / "faulty_program.py"),)
 _HTOOLS = "ganeti.htools."
 #: Stands in for the interpreter, and for ``ganeti-node-setup`` on the nodes: it lets the server run
 #: what the server can run, and waits for its end. In other namespaces and for other users it does
@@ -59,14 +67,16 @@ def place():
 def program(words):
     if os.path.basename(words[0]) == {setup!r}:
         return [{setup!r}, *words[1:]]
+    if words[1:3] == ["-I", "-m"]:
+        del words[1]
     if words[1:3] == ["-m", "ganeti.cli"]:
         return words[3:]
     if words[1:2] == ["-m"] and words[2].startswith({modules!r}):
         return words[2:]
     if words[1:2] == [{tool!r}]:
         return [{name!r}, *words[2:]]
-    return None
-wanted = program(sys.argv)
+    return words[1:] if words[1:2] and words[1] in {scripts!r} else None
+wanted = program(list(sys.argv))
 with socket.socket(socket.AF_UNIX) as connection:
     try:
         if wanted is None or place() != {place!r}:
@@ -101,6 +111,7 @@ class CommandServer:
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="commands-")
         self._path = f"{self._directory.name}/socket"
+        _write_shim(Path(self._directory.name))
         listener = socket.socket(socket.AF_UNIX)
         with listener:
             listener.bind(self._path)
@@ -112,6 +123,11 @@ class CommandServer:
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.PIPE,
             )
+
+    @property
+    def python(self) -> str:
+        """Path of an interpreter that runs those programs as they run here, and others as usual."""
+        return str(_programs(Path(self._directory.name)) / "python")
 
     def run(
         self, argv: Sequence[str], env: Mapping[str, str], timeout: float
@@ -161,14 +177,20 @@ def shared() -> CommandServer:
 
 
 def serve(listener: socket.socket, directory: Path) -> None:
-    """Answer requests until standard input ends; ``directory`` is for the shim."""
-    package = importlib.import_module("ganeti.cli")
-    for module in pkgutil.walk_packages(package.__path__, "ganeti.cli."):
-        importlib.import_module(module.name)
-    for name in (*_DAEMONS, "ganeti.bootstrap.node_setup"):
+    """Answer requests until standard input ends; ``directory`` has the shim."""
+    # Too large to be in every fork: htools and the operations that need it load it.
+    sys.modules["numpy"] = None  # type: ignore[assignment]
+    for name in ("ganeti.cli", "ganeti.ops"):
+        package = importlib.import_module(name)
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(module.name)
+    del sys.modules["numpy"]
+    for name in (*_PROGRAMS, "ganeti.bootstrap.node_setup"):
         importlib.import_module(name)
     tool = _load_tool()
-    _write_shim(directory, tool)
+    tool.VENV = _programs(directory)  # type: ignore[attr-defined]
+    sys.executable = str(tool.VENV / "python")
     gc.freeze()
     ended, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake)
@@ -247,9 +269,13 @@ def _tell_the_ended(waiting: dict[int, socket.socket]) -> Iterator[socket.socket
             yield connection
 
 
-def _write_shim(directory: Path, tool: ModuleType) -> None:
-    """Make programs of this process use the shim as their interpreter."""
-    programs = directory / "bin"
+def _programs(directory: Path) -> Path:
+    """Where the shim stands in for programs of the environment."""
+    return directory / "bin"
+
+
+def _write_shim(directory: Path) -> None:
+    programs = _programs(directory)
     programs.mkdir()
     for path in Path(sys.executable).parent.iterdir():
         (programs / path.name).symlink_to(path)
@@ -258,7 +284,8 @@ def _write_shim(directory: Path, tool: ModuleType) -> None:
         python=sys.executable,
         setup=NODE_SETUP,
         real=str(Path(sys.executable).parent / NODE_SETUP),
-        modules=(*_DAEMONS, _HTOOLS),
+        modules=(*_PROGRAMS, _HTOOLS),
+        scripts=_SCRIPTS,
         tool=str(REPOSITORY / "tools" / LOCAL_CLUSTER),
         name=LOCAL_CLUSTER,
         place=[*names, os.getuid(), os.readlink("/proc/self/root")],
@@ -269,8 +296,6 @@ def _write_shim(directory: Path, tool: ModuleType) -> None:
         shim.unlink(missing_ok=True)
         shim.write_text(text)
         shim.chmod(0o755)
-    sys.executable = str(programs / "python")
-    tool.VENV = programs  # type: ignore[attr-defined]
 
 
 def _load_tool() -> ModuleType:
@@ -291,12 +316,15 @@ def _run(argv: list[str], tool: ModuleType) -> int:
         sys.argv = argv
         if argv[0] == LOCAL_CLUSTER:
             code: object = tool.main()
-        elif argv[0] in _DAEMONS:
+        elif argv[0] in _PROGRAMS:
             code = importlib.import_module(argv[0]).main(argv[1:])
         elif argv[0] == NODE_SETUP:
             code = importlib.import_module("ganeti.bootstrap.node_setup").main()
         elif argv[0].startswith(_HTOOLS):
             code = importlib.import_module(argv[0]).main()
+        elif argv[0].startswith("/"):
+            runpy.run_path(argv[0], run_name="__main__")
+            code = 0
         else:
             sys.argv = [entry.__file__, *argv]
             code = entry.main()
