@@ -74,6 +74,7 @@ class SideBySide:
             sys.stdout.flush()
             pid = os.fork()
             if pid == 0:
+                ours.close()  # or this worker would not see that the other side has gone
                 self._be_worker(session, parts, theirs, number)
             theirs.close()
             self._workers.append(_Worker(pid, ours))
