@@ -78,6 +78,18 @@ class Draft:
             raise errors.ConfigurationError(f"{what} was removed meanwhile")
         self.put(base.replace(current, **values))
 
+    def mention(self, obj: ConfigObject) -> None:
+        """Let the history show the change at an object that stays as it is, its stamps included.
+
+        Raises:
+            ConfigurationError: the object is gone.
+        """
+        container, uuid = container_of(obj), str(getattr(obj, "uuid"))  # noqa: B009
+        current = self._current(obj)
+        if current is None:
+            raise errors.ConfigurationError(f"{container} {uuid} was removed meanwhile")
+        self._puts[container, uuid] = current
+
     def _follow_addresses(self, instance: InstanceUuid, after: Instance | None) -> None:
         """Take and free addresses of networks as an instance comes, changes or goes.
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from ganeti import errors
+from ganeti.config.changes import Author
+from ganeti.config.store import Store
 from ganeti.luxi.reply import Reply
 from ganeti.master.core import Core
 from ganeti.model.instance import Instance
@@ -20,6 +23,17 @@ from ganeti.net.relay import Relay, SocketEnd
 from ganeti.net.tls.stream import TLSSocket
 from ganeti.ops import annotate
 from ganeti.rpc.calls import NodeCalls
+
+
+def record(store: Store, instance: Instance, data: Mapping[str, str], user: str) -> None:
+    """Keep in the history who opened a console; blocks until it is durable.
+
+    Raises:
+        QuorumError, FileError: it could not be kept.
+    """
+    kind, mode, address = (data.get(name, "") for name in ("kind", "mode", "address"))
+    author = Author(user=user, reason=f"{kind} console, {mode}, from {address}")
+    store.change("console-open", author, lambda draft: draft.mention(instance))
 
 
 class Consoles:

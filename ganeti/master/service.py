@@ -312,13 +312,18 @@ class Service:
             reply.run, lambda: self._consoles.open(args["instance"], args["kind"], reply)
         )
 
-    def _note_console(self, args: Args, _peer: Credentials) -> None:
-        """Somebody has opened or closed a console: an event, and a line in the log."""
+    def _note_console(self, args: Args, peer: Credentials) -> None:
+        """Somebody has opened or closed a console: an event, a line in the log, and history."""
         instance = self._core.store.current.instance(args["instance"])
         known = {name: str(value)[:200] for name, value in args["data"].items()}
         _LOG.info("console of instance %s: %s", instance.name, jsonio.dumps(known))
-        self._events.console_used(instance, known)
-        self._waiting.note_change(events.KEY)
+        try:
+            if known.get("what") == "opened":
+                user = identify(peer, known.pop("author", None)).shown
+                consoles.record(self._core.store, instance, known, user)
+        finally:
+            self._events.console_used(instance, known)
+            self._waiting.note_change(events.KEY)
 
     def _replace_filter(self, args: Args, peer: Credentials) -> str:
         core, user = self._core, identify(peer, args.get("user")).shown

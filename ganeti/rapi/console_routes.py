@@ -17,6 +17,7 @@ from ganeti.rapi.route import ANYBODY, Call, Route
 from ganeti.rapi.tickets import LIFE, Ticket, Tickets
 from ganeti.rapi.waits import TAKE_OVER
 from ganeti.rapi.websocket import Upgrade
+from ganeti.rapi.writes import user_of
 
 #: Where the daemon puts what these handlers need into a request's environment.
 CONSOLES, TICKETS = "ganeti.consoles", "ganeti.tickets"
@@ -64,6 +65,7 @@ def _make_ticket(call: Call) -> dict[str, Any]:
             mode=mode,
             user=call.identity.name,
             address=str(call.environ.get("REMOTE_ADDR", "")),
+            author=user_of(call),
             session=call.session.id if call.session is not None else "",
             may_stay=_make_watch(call),
         )

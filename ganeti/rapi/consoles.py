@@ -183,6 +183,8 @@ class Consoles:
             "address": ticket.address,
             **more,
         }
+        if what == "opened":
+            data["author"] = ticket.author
         log.info("console of %s: %s", ticket.instance, data)
 
         def fail(err: errors.GanetiError) -> None:

@@ -26,6 +26,8 @@ class Ticket:
     mode: str
     user: str
     address: str
+    #: the user as the master records it
+    author: str = ""
     #: id of the session by which it was made, empty without one
     session: str = ""
     #: whether who has asked for it may still look

@@ -75,6 +75,25 @@ def test_what_is_typed_comes_back_and_is_noted(rapi: RapiDaemon, console: WebSoc
     assert '"user":"typist"' in log.replace(" ", "")
 
 
+def test_each_opening_is_in_the_history(rapi: RapiDaemon) -> None:
+    before = rapi.ask("GET", f"/2/instances/{WEB2}", ("reader", "pw")).value["serial_no"]
+
+    def openings() -> list[tuple[str, str]]:
+        found = rapi.ask("GET", f"/2/history?object={WEB2}", ("reader", "pw")).value["changes"]
+        return [(one["user"], one["reason"]) for one in found if one["name"] == "console-open"]
+
+    known = openings()
+    for mode in ("control", "view"):
+        with dial(rapi, ticket(rapi, WEB2, mode)):
+            pass
+    new = [
+        ("rapi:typist", f"serial console, {mode}, from 127.0.0.1") for mode in ("control", "view")
+    ]
+    wait_for(lambda: openings() == [*known, *new], lambda: str(openings()))
+    after = rapi.ask("GET", f"/2/instances/{WEB2}", ("reader", "pw")).value["serial_no"]
+    assert after == before
+
+
 def test_those_who_look_see_the_same_and_type_nothing(
     rapi: RapiDaemon, console: WebSocketClient
 ) -> None:
