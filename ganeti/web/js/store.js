@@ -32,6 +32,9 @@ export const activeJobs = computed(() => (lists.job.value ?? []).filter((job) =>
 
 /** @type {Map<string, Promise<void>>} */
 const loading = new Map();
+let hear = () => {};
+/** Until the event stream began, or failed for the first time. @type {Promise<void>} */
+const hearing = new Promise((done) => (hear = done));
 
 /** Loads a list unless it is there. @param {string} kind */
 export function need(kind) {
@@ -39,9 +42,9 @@ export function need(kind) {
   return load(kind);
 }
 
-/** Loads a whole list. @param {string} kind */
+/** Loads a whole list, not before events are heard: what changes meanwhile is then known. @param {string} kind */
 export function load(kind) {
-  const made = fetchRows(kind, null).then(
+  const made = hearing.then(() => fetchRows(kind, null)).then(
     (rows) => {
       lists[kind].value = rows;
       problems.value = { ...problems.value, [kind]: "" };
@@ -53,7 +56,7 @@ export function load(kind) {
     },
   );
   loading.set(kind, made);
-  return made.finally(() => loading.delete(kind));
+  return made.finally(() => loading.get(kind) === made && loading.delete(kind));
 }
 
 /** @param {string} kind @param {any[] | null} filter */
@@ -85,6 +88,12 @@ let timer = 0;
 function refresh(kind, name) {
   if (kind === "cluster") {
     loadCluster().catch(() => window.setTimeout(() => refresh(kind, name), 2000));
+    return;
+  }
+  const first = loading.get(kind);
+  if (first) {
+    // The list that comes may be older than the event.
+    void first.then(() => refresh(kind, name));
     return;
   }
   if (!lists[kind] || lists[kind].value === null) return;
@@ -127,6 +136,7 @@ async function loadCluster() {
 
 /** Loads what every page needs, and follows events; tries until the server answers. */
 export async function begin() {
+  void follow();
   for (let tries = 0; ; tries += 1) {
     try {
       const [names, document] = await Promise.all([get("/ui/commands.json"), get("/openapi.json"), loadCluster(), load("job")]);
@@ -135,11 +145,9 @@ export async function begin() {
       break;
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) return; // a new log-in begins again
-      link.value = "lost";
       await new Promise((done) => setTimeout(done, pause(tries) * 1000));
     }
   }
-  void follow();
 }
 
 // events
@@ -154,6 +162,7 @@ async function follow() {
     try {
       await read(() => (tries = 0));
     } catch (error) {
+      hear();
       if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
         link.value = error.status === 403 ? "none" : "lost";
         running = false;
@@ -210,6 +219,7 @@ function take(frame, connected) {
     // Whatever was asked while the connection was away may have failed.
     if (!isNew && (frame.event === "lost" || link.value !== "live")) loadAll();
     link.value = "live";
+    hear();
     return;
   }
   const event = JSON.parse(frame.data);
@@ -224,6 +234,11 @@ function take(frame, connected) {
 
 /** @param {any} event */
 function noteJob(event) {
+  const first = loading.get("job");
+  if (first && event.change !== "message") {
+    void first.then(() => noteJob(event));
+    return;
+  }
   const id = Number(event.object);
   if (event.change === "message") {
     const known = logs.value[id] ?? [];

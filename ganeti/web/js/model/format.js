@@ -11,7 +11,7 @@ export function size(mebibytes) {
     value /= 1024;
     index += 1;
   }
-  return `${value >= 100 || Number.isInteger(value) ? Math.round(value) : value.toFixed(1)} ${UNITS[index]}`;
+  return `${value >= 100 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, "")} ${UNITS[index]}`;
 }
 
 /** @param {number | null | undefined} bytes */

@@ -48,7 +48,7 @@ export function Cell({ row, column, kind }) {
     case "bar":
       return html`<${Bar} part=${value ?? 0} text=${text} />`;
     case "tags":
-      return html`<${Tags} tags=${value} />`;
+      return value?.length ? html`<${Tags} tags=${value} />` : html`<span>–</span>`;
     case "duration":
       return html`<${Elapsed} job=${row} />`;
     default:
