@@ -49,6 +49,15 @@ class Viewer:
     why: str = ""
 
 
+def find_end(viewer: Viewer, now: float) -> tuple[int, str] | None:
+    """Code and text with which a console ends by its time; None while it may stay open."""
+    if viewer.ticket.mode == "control" and now - viewer.last_input > IDLE_TIME:
+        return IDLE, f"nothing was typed for {IDLE_TIME:.0f} seconds"
+    if now - viewer.began > TOTAL_TIME:
+        return LIMIT, f"open for {TOTAL_TIME:.0f} seconds"
+    return None
+
+
 class Consoles:
     """The hub; methods without an underscore are for any thread, but for what lines call."""
 
@@ -59,7 +68,6 @@ class Consoles:
         #: counts changes of users and tokens
         self.generation = 0
         self._lines: set[_Line] = set()
-        self._idle, self._total = IDLE_TIME, TOTAL_TIME
 
     def start(self) -> None:
         self.loop.start()
@@ -198,11 +206,9 @@ class Consoles:
         now = SYSTEM.monotonic()
         for line in [*self._lines]:
             for viewer in [*line.viewers]:
-                idle = viewer.ticket.mode == "control" and now - viewer.last_input > self._idle
-                if idle:
-                    line.drop(viewer, IDLE, f"nothing was typed for {self._idle:.0f} seconds")
-                elif now - viewer.began > self._total:
-                    line.drop(viewer, LIMIT, f"open for {self._total:.0f} seconds")
+                found = find_end(viewer, now)
+                if found is not None:
+                    line.drop(viewer, *found)
 
 
 class _Line:

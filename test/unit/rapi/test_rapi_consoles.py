@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ganeti.rapi.consoles import IDLE, IDLE_TIME, LIMIT, TOTAL_TIME, Viewer, find_end
 from ganeti.rapi.failures import Refused
 from ganeti.rapi.rfb import ClientFilter, RfbError
 from ganeti.rapi.tickets import LIFE, MOST_OF_USER, Ticket, Tickets
@@ -67,6 +68,22 @@ def test_only_what_is_typed_counts_as_use():
     assert typist.had_input
     typist.feed(UPDATE)
     assert not typist.had_input
+
+
+@pytest.mark.parametrize(
+    ("mode", "began", "typed", "code"),
+    [
+        ("control", 0, IDLE_TIME + 1, None),
+        ("control", 0, 0, IDLE),
+        ("view", 0, 0, None),
+        ("control", -TOTAL_TIME, IDLE_TIME, LIMIT),
+        ("view", -TOTAL_TIME, 0, LIMIT),
+    ],
+)
+def test_consoles_end_when_nothing_is_typed_or_after_hours(mode, began, typed, code):
+    viewer = Viewer(None, ticket(mode=mode), None, began=began, last_input=typed)
+    found = find_end(viewer, IDLE_TIME + 1)
+    assert (found and found[0]) == code
 
 
 @pytest.mark.parametrize(
