@@ -261,7 +261,7 @@ class HttpServer:
         self._server = _Server(address, app, threads=threads, name=name)
         server = self._server
         server.ssl_adapter = None if tls is None else _Adapter(tls)
-        server.max_request_body_size = max_body
+        server.max_request_body_size = max(1, max_body)  # 0 would be no limit there
         server.max_request_header_size = MAX_HEAD
         server.request_timeout = request_timeout
         server.handshake_timeout = handshake_timeout

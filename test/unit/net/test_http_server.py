@@ -104,6 +104,12 @@ def test_a_body_over_the_limit_gets_413(serve, client, size):
     assert client.post("127.0.0.1", server.port, "/", b"x" * 1000, 10).status == 200
 
 
+def test_a_server_that_wants_no_body_reads_none(serve, dial):
+    sock = dial(serve(ok_app, max_body=0).port)
+    sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
+    assert read_answer(sock).startswith(b"HTTP/1.1 413 ")
+
+
 def test_a_chunked_body_over_the_limit_gets_413(serve, dial):
     def app(environ, start):
         return reply(start, str(len(environ["wsgi.input"].read())))
