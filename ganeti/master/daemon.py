@@ -89,7 +89,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not where.config_file.exists():
         background.report_failure(
             f"{constants.MASTERD}: no cluster configuration at {where.config_file}; this node is"
-            " no master candidate of a cluster (gnt-cluster init makes one)",
+            " not a master candidate (gnt-cluster getmaster tells who the master is), or belongs"
+            " to no cluster (gnt-cluster init makes one)",
             constants.EXIT_NOTCLUSTER,
         )
         return constants.EXIT_NOTCLUSTER

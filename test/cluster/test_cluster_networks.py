@@ -20,6 +20,12 @@ def connected(cluster: Cluster) -> Iterator[None]:
         " --add-reserved-ips=198.51.100.5 -m aa:bb:cc",
         "net1",
     )
+    for words, said in (
+        ("net1 bridged br100", "Mode and link are given as -N mode=bridged,link=br100"),
+        ("net1 default no-such", "There is no node group 'no-such'"),
+    ):
+        assert said in cluster.gnt(f"network connect {words}").err
+    assert cluster.cells("network list -o group_list") == [[""]]
     cluster.ok("network connect -N mode=bridged,link=br100 net1")
     yield
     cluster.ok("network disconnect net1")

@@ -7,11 +7,12 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base.text import nearest
-from ganeti.cli import jobs
+from ganeti.cli import jobs, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.programs import NETWORK
+from ganeti.model.names import NicMode
 
 _NAME = take_one("network", "network_name")
 #: What a connection is like where -N says nothing.
@@ -79,6 +80,7 @@ def connect(call: Call) -> int:
 
     The link is a bridge (mode bridged), a switch (openvswitch) or a routing table (routed).
     """
+    _refuse_old_form(call.args)
     connection = _connection(call.opts.nicparams)
     return _submit_for_groups(
         call,
@@ -123,9 +125,19 @@ def _connection(given: dict[str, Any]) -> dict[str, str]:
     return {**_CONNECTION, **given}
 
 
+def _refuse_old_form(args: list[str]) -> None:
+    """Before 2.10 mode and link were arguments; a group of that name would be taken for them."""
+    if len(args) > 2 and args[1] in set(NicMode):
+        raise errors.OpPrereqError(
+            f"Mode and link are given as -N mode={args[1]},link={args[2]}", errors.ErrorCode.INVAL
+        )
+
+
 def _submit_for_groups(call: Call, make: Callable[[str], jobs.WireOp]) -> int:
     """One job for each of the groups that are named, or for all."""
-    groups = call.args[1:] or [row[0] for row in call.client.query_groups([], ("name",))]
+    rows = call.client.query_groups(call.args[1:], ("name", "uuid"))
+    selection.refuse_unknown(call.client, "node group", call.args[1:], rows)
+    groups = call.args[1:] or [row[0] for row in rows]
     outcomes = jobs.run_many(
         call, [(group, make(group)) for group in groups], announce=len(groups) > 1
     )
