@@ -41,8 +41,8 @@ def test_a_damaged_job_file_is_moved_aside_and_the_rest_runs(cluster: Cluster) -
     assert cluster.start_master().code == 0
     # The daemon is ready before it has read its queue; the file is moved aside while it reads.
     wait_for((queue / f"job-{number}.corrupted").exists, "the damaged file to be moved aside")
-    log = (cluster.paths().log / "master-daemon.log").read_text()
-    assert f"job-{number}.corrupted" in log
+    log = cluster.paths().log / "master-daemon.log"
+    wait_for(lambda: f"job-{number}.corrupted" in log.read_text(), "the log to name it")
     cluster.ok("debug delay", "0.001")
     assert int(newest(cluster)[0]) > int(number)
 
