@@ -178,6 +178,9 @@ def test_after_a_power_cut_of_all_servers_all_is_back_by_itself(servers: Servers
     running(servers, GUESTS, PATIENCE)
     seconds = time.monotonic() - booted
     say(f"all guests run and count {seconds:.1f} s after the last boot")
+    for server in servers.servers:
+        times = sorted(server.boot_times().items(), key=lambda item: item[1])
+        say(f"{server.name}: " + ", ".join(f"{what} {at:.1f}" for what, at in times))
     servers.type(servers.servers[0], "gnt-cluster verify")
     assert seconds <= POWER_LIMIT
 

@@ -29,6 +29,8 @@ SHARE = Path("/srv/lab")
 #: The variable with a directory where servers are kept after each step. Another run with the same
 #: directory continues after the last step that passed.
 STATE = "SERVERS_STATE"
+#: What a boot is measured by; the first one answers the tests.
+_BOOT_UNITS = ("lab-agent", "ganeti-noded", "ganeti-masterd")
 _ENV = {"GANETI_TIME_FACTOR": TIME_FACTOR, "DEBIAN_FRONTEND": "noninteractive"}
 
 
@@ -109,6 +111,17 @@ class Server(Machine):
         ran = self.run("pgrep", "-a", "-f", "^/usr/bin/(kvm|qemu-system-x86_64) -name")
         rows = [line.split() for line in ran.lines]
         return {row[3]: int(row[0]) for row in rows}
+
+    def boot_times(self) -> dict[str, float]:
+        """When units became active and guests got their process, in seconds since the boot."""
+        times = {}
+        for unit in _BOOT_UNITS:
+            shown = self.sh(f"systemctl show -P ActiveEnterTimestampMonotonic {unit}")
+            times[unit] = int(shown) / 1e6
+        for guest, pid in self.guests().items():
+            ticks = self.sh(f"cut -d' ' -f22 /proc/{pid}/stat; getconf CLK_TCK").split()
+            times[guest] = int(ticks[0]) / int(ticks[1])
+        return times
 
     def beats(self, guest: str) -> list[int]:
         """What a guest has counted on its console since its log begins."""
