@@ -23,7 +23,10 @@ PLAIN, FILED, DOWN = (f"{name}.{DOMAIN}" for name in ("web1", "file1", "down1"))
 GUESTS = (PLAIN, FILED)
 #: Where the package is unpacked before it is installed.
 NEW = "/root/ganeti-new"
-EARLY = f"{NEW}/usr/lib/ganeti/package/venv/bin/python -m ganeti.offline.takeover"
+EARLY = (
+    f"PYTHONPATH=$(echo {NEW}/usr/lib/ganeti/*/venv/lib/python3*/site-packages)"
+    " /usr/bin/python3 -m ganeti.offline.takeover"
+)
 OLD_PACKAGES = (
     "ganeti=3.0.2-3 ganeti-3.0=3.0.2-3 ganeti-haskell-3.0=3.0.2-3 ganeti-htools-3.0=3.0.2-3"
 )
