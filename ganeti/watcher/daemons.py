@@ -1,4 +1,7 @@
-"""Daemons that should run on this node and do not are started; one that hangs is started again."""
+"""Daemons that should run on this node and do not are started; one that hangs is started again.
+
+None is while the node goes over to another version, which stops and starts all of them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import logging
 import ssl
 
 from ganeti import constants, errors, paths
-from ganeti.base import services
+from ganeti.base import files, services
 from ganeti.luxi.absence import master_name
 from ganeti.luxi.client import Client
 from ganeti.net import tcp_daemon
@@ -45,10 +48,15 @@ def run(here: Here) -> None:
 
 
 def _start(here: Here, name: str) -> None:
-    if services.is_running(name, here.paths):
+    if services.is_running(name, here.paths) or _switches(here):
         return
     services.start(name, here.paths)
     _LOG.warning("%s was not running; started it", name)
+
+
+def _switches(here: Here) -> bool:
+    """Whether the node goes over to another version right now."""
+    return files.is_locked(here.paths.version_lock)
 
 
 def _restart_hung(here: Here) -> list[str]:
@@ -59,6 +67,8 @@ def _restart_hung(here: Here) -> list[str]:
             probe(here)
             continue
         except (errors.GanetiError, OSError, http.client.HTTPException) as err:
+            if _switches(here):
+                return []
             _LOG.warning("%s does not answer (%s); it is started again", name, err)
         try:
             services.stop(name, here.paths, _LAST_WORDS)
