@@ -113,7 +113,10 @@ def test_debians_ganeti_runs_two_guests(servers: Servers) -> None:
         servers.type(server, line)
     for guest in GUESTS:
         socket = f"/var/run/ganeti/kvm-hypervisor/ctrl/{guest}.serial"
-        server.sh(f"systemd-run --quiet python3 {SHARE}/listener.py {socket} /root/beats-{guest}")
+        heard = f"/root/beats-{guest}"
+        server.sh(
+            f"touch {heard}; systemd-run --quiet python3 {SHARE}/listener.py {socket} {heard}"
+        )
         wait_until_beats_exceed(server, guest, -1)
     check_beats(server, "under 3.0.2")
 
