@@ -485,6 +485,16 @@ class Paths:
         )
 
     @property
+    def fence_parameters(self) -> Path:
+        """Parameters of fence agents: a file for each node, readable by root only."""
+        return self.conf / "fence"
+
+    @property
+    def fence_agent_search_path(self) -> tuple[Path, ...]:
+        """Where fence agents are looked for; the first directory that has a name wins."""
+        return (self.under("/usr/local/lib/ganeti/fence-agents"), Path("/usr/sbin"))
+
+    @property
     def extstorage_search_path(self) -> tuple[Path, ...]:
         """Where providers of external storage are looked for; the first with a name wins."""
         return tuple(

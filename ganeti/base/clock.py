@@ -12,7 +12,7 @@ class Clock(Protocol):
         """Seconds since the epoch; may jump."""
 
     def monotonic(self) -> float:
-        """Seconds that only grow; for durations."""
+        """Seconds that only grow, also while the machine sleeps; for durations."""
 
     def sleep(self, seconds: float) -> None:
         """Block for this long; only where no event can end the wait."""
@@ -25,7 +25,7 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
 
     def sleep(self, seconds: float) -> None:
         # The one place that sleeps: callers come here to wait for what nothing reports.

@@ -211,7 +211,7 @@ OPCODES: dict[str, Any] = {
         ('debug_simulate_errors', 'switch', False, (), 'Report every check as failed, to test reports'),
         ('error_codes', 'switch', False, (), 'Report in a form for programs'),
         ('skip_checks', 'list', None, ('hvparam_assessment', 'nplusone_mem'), 'Checks to omit'),
-        ('ignore_errors', 'list', None, ('ECLUSTERCERT', 'ECLUSTERCFG', 'ECLUSTERCLIENTCERT', 'ECLUSTERDANGLINGINST', 'ECLUSTERDANGLINGNODES', 'ECLUSTERFILECHECK', 'EEXTAGS', 'EGROUPDIFFERENTPVSIZE', 'EINSTANCEBADNODE', 'EINSTANCEDOWN', 'EINSTANCEFAULTYDISK', 'EINSTANCELAYOUT', 'EINSTANCEMISSINGCFGPARAMETER', 'EINSTANCEMISSINGDISK', 'EINSTANCEPOLICY', 'EINSTANCESPLITGROUPS', 'EINSTANCEUNSUITABLENODE', 'EINSTANCEWRONGNODE', 'ENODEDRBD', 'ENODEDRBDHELPER', 'ENODEDRBDVERSION', 'ENODEFILECHECK', 'ENODEFILESTORAGEPATHS', 'ENODEFILESTORAGEPATHUNUSABLE', 'ENODEGLUSTERSTORAGEPATHUNUSABLE', 'ENODEHOOKS', 'ENODEHV', 'ENODELVM', 'ENODEN1', 'ENODENET', 'ENODEOOBPATH', 'ENODEORPHANFILE', 'ENODEORPHANINSTANCE', 'ENODEORPHANLV', 'ENODEOS', 'ENODERPC', 'ENODESETUP', 'ENODESHAREDFILESTORAGEPATHUNUSABLE', 'ENODESSH', 'ENODETIME', 'ENODEUSERSCRIPTS', 'ENODEVERSION'), 'Errors to report as warnings only'),
+        ('ignore_errors', 'list', None, ('ECLUSTERCERT', 'ECLUSTERCFG', 'ECLUSTERCLIENTCERT', 'ECLUSTERDANGLINGINST', 'ECLUSTERDANGLINGNODES', 'ECLUSTERFILECHECK', 'EEXTAGS', 'EGROUPDIFFERENTPVSIZE', 'EINSTANCEBADNODE', 'EINSTANCEDOWN', 'EINSTANCEFAULTYDISK', 'EINSTANCELAYOUT', 'EINSTANCEMISSINGCFGPARAMETER', 'EINSTANCEMISSINGDISK', 'EINSTANCEPOLICY', 'EINSTANCESPLITGROUPS', 'EINSTANCEUNSUITABLENODE', 'EINSTANCEWRONGNODE', 'ENODEDRBD', 'ENODEDRBDHELPER', 'ENODEDRBDVERSION', 'ENODEFENCING', 'ENODEFILECHECK', 'ENODEFILESTORAGEPATHS', 'ENODEFILESTORAGEPATHUNUSABLE', 'ENODEGLUSTERSTORAGEPATHUNUSABLE', 'ENODEHOOKS', 'ENODEHV', 'ENODELVM', 'ENODEN1', 'ENODENET', 'ENODEOOBPATH', 'ENODEORPHANFILE', 'ENODEORPHANINSTANCE', 'ENODEORPHANLV', 'ENODEOS', 'ENODERPC', 'ENODESETUP', 'ENODESHAREDFILESTORAGEPATHUNUSABLE', 'ENODESSH', 'ENODETIME', 'ENODEUSERSCRIPTS', 'ENODEVERSION'), 'Errors to report as warnings only'),
         ('verbose', 'switch', False, (), 'Report more'),
         ('group_name', 'string', None, (), 'Name of the node group; unset for all'),
         ('verify_clutter', 'switch', False, (), 'Also report keys of unknown nodes in SSH files'),
@@ -624,7 +624,8 @@ OPCODES: dict[str, Any] = {
         ('node_uuid', 'string', None, (), 'UUID of the node, checked against the name'),
         ('confirm', 'switch', False, (), 'You have seen that the node is switched off'),
         ('all_instances', 'switch', False, (), 'Start all instances that can start elsewhere, whatever their tags say'),
-        ('timeout', 'int', 60, (), 'Seconds the out-of-band helper gets'),
+        ('timeout', 'int', 60, (), 'Seconds that a device gets to switch the node off'),
+        ('test', 'switch', False, (), 'Only ask what can switch the node off whether it is on; nothing is changed'),
     )),
     'OP_NODE_MAINTENANCE': ('Move instances off nodes for maintenance, or bring them back.', (
         ('node_names', 'list', None, (), 'Names of the nodes'),

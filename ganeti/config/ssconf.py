@@ -9,6 +9,7 @@ from ganeti import constants
 from ganeti.base.text import natural_sorted
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
+from ganeti.model.names import HaPolicy
 from ganeti.model.network import Network
 
 Named = TypeVar("Named", Instance, Network)
@@ -38,6 +39,7 @@ def values(
         "instance_list": known["instance_list"]
         if known and before is not None and before.instances is config.instances
         else _lines(natural_sorted(i.name for i in config.instances.values() if i.name)),
+        "ha_instances": _list_movable(config),
         "maintain_node_health": str(cluster.maintain_node_health),
         "master_candidates": _lines(node.name for node in candidates),
         "master_candidates_certs": _lines(
@@ -66,6 +68,17 @@ def values(
     return result
 
 
+def _list_movable(config: Config) -> str:
+    """Instances that a node without a lease ends, as they may be started elsewhere."""
+    found = (i.name for i in config.instances.values() if i.name and _may_move(config, i))
+    return _lines(natural_sorted(found))
+
+
+def _may_move(config: Config, instance: Instance) -> bool:
+    default = config.cluster.beparams.get("default", {}).get("ha")
+    return instance.beparams.get("ha", default) == HaPolicy.FAILOVER
+
+
 def _lines(items: Any) -> str:
     return "\n".join(items)
 
@@ -81,16 +94,21 @@ def affects(before: Config, after: Config) -> bool:
         old.cluster is not new.cluster
         or old.nodes is not new.nodes
         or old.nodegroups is not new.nodegroups
-        or (old.networks is not new.networks and _has_other_names(old.networks, new.networks))
-        or (old.instances is not new.instances and _has_other_names(old.instances, new.instances))
+        or (old.networks is not new.networks and _has_other_facts(old.networks, new.networks))
+        or (old.instances is not new.instances and _has_other_facts(old.instances, new.instances))
     )
 
 
-def _has_other_names(old: Mapping[U, Named], new: Mapping[U, Named]) -> bool:
+def _has_other_facts(old: Mapping[U, Named], new: Mapping[U, Named]) -> bool:
     if len(old) != len(new):
         return True
     for uuid, item in new.items():
         former = old.get(uuid)
-        if former is not item and (former is None or former.name != item.name):
+        if former is not item and (former is None or _facts(former) != _facts(item)):
             return True
     return False
+
+
+def _facts(item: Instance | Network) -> tuple[object, ...]:
+    """What the files have of an object."""
+    return (item.name, item.beparams.get("ha") if isinstance(item, Instance) else None)

@@ -23,6 +23,7 @@ from ganeti.master.address import Address
 from ganeti.master.channel import Snapshot, State
 from ganeti.master.distribution import Distribution
 from ganeti.master.lease import Lease
+from ganeti.master.node_leases import NodeLeases
 from ganeti.master.node_watch import NodeWatch
 from ganeti.master.offline_notice import OfflineNotice
 from ganeti.master.replication import Replication
@@ -40,6 +41,7 @@ from ganeti.ops import locks
 from ganeti.ops.board.keeper import Boards
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
+from ganeti.ops.services import LeaseEnd
 from ganeti.paths import Paths
 from ganeti.query import engine
 from ganeti.rpc.client import NodeRpc
@@ -90,9 +92,12 @@ class Core:
         self.address = Address(self.store, self.rpc)
         self.settling = Settling(self.store, self.rpc, self.queue)
         self.lease = Lease(self._failover_after, self.replication.find_contact, clock)
+        self.node_leases = NodeLeases(self.store, self.lease.count_left, clock)
+        self.rpc.leases = self.node_leases
         self.node_watch = NodeWatch(
             self.store,
             self.rpc,
+            self.node_leases,
             self.queue,
             is_paused=lambda: self.facts.watcher_pause() is not None,
             clock=clock,
@@ -256,6 +261,9 @@ class Core:
 
     def run_epoch(self) -> RunEpoch:
         return self.rpc.epoch, next(self._run_numbers)
+
+    def hold_lease_back(self, node: NodeUuid) -> AbstractContextManager[LeaseEnd]:
+        return self.node_leases.hold_back(node)
 
     def note_findings(self, part: str, findings: Sequence[Finding]) -> None:
         self.verdicts.note(part, findings)

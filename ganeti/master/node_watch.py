@@ -1,8 +1,8 @@
 """Fences nodes that do not answer, if the cluster parameter ``auto_fence_after`` is set.
 
-The master calls each node with an out-of-band helper every few seconds. One that has been silent
-for long enough gets a job ``OP_NODE_FENCE``, which demands proof before anything starts elsewhere.
-:mod:`ganeti.recovery.master` decides when; here are the thread, the calls and the jobs.
+The master calls each node every few seconds, which renews its lease. One that has been silent for
+long enough gets a job ``OP_NODE_FENCE``, which demands proof before anything starts elsewhere.
+:mod:`ganeti.master.node_leases` knows who is silent; here are the thread, the calls and the jobs.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ import threading
 from collections.abc import Callable
 
 from ganeti import errors
-from ganeti.base.clock import SYSTEM, Clock, nanoseconds
+from ganeti.base.clock import SYSTEM, Clock, Deadline, nanoseconds
 from ganeti.config.store import Store
 from ganeti.jobs.queue import JobQueue
+from ganeti.master.node_leases import NodeLeases
 from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeFence
-from ganeti.recovery.master import Answered, Fence, FenceEnded, MasterMachine, Settings, Tick
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 
 _LOG = logging.getLogger(__name__)
 
-#: Seconds between two calls to a node, and for an answer.
-PERIOD = 5.0
+#: A node is called so often in the time of its lease, and an answer may take as long: a stamp that
+#: comes with one answer and goes back with the next call still leaves time for lost ones.
+CALLS = 12
 _STOP_WAIT = 1.0
 
 
@@ -37,6 +38,7 @@ class NodeWatch:
         self,
         store: Store,
         rpc: NodeRpc,
+        leases: NodeLeases,
         queue: JobQueue,
         *,
         is_paused: Callable[[], bool],
@@ -45,12 +47,12 @@ class NodeWatch:
         """``is_paused``: nothing is repaired now, as an administrator wants it."""
         self._store = store
         self._rpc = rpc
+        self._leases = leases
         self._queue = queue
         self._is_paused = is_paused
         self._clock = clock
         #: nodes for which a job was submitted
         self._fenced_once: set[NodeUuid] = set()
-        self._machine = MasterMachine(Settings(), contact=clock.monotonic())
         self._changed = threading.Condition()
         self._stopped = False
         self._thread = threading.Thread(target=self._loop, name="node-watch", daemon=True)
@@ -82,16 +84,16 @@ class NodeWatch:
                     return
                 limit = self._store.current.cluster.auto_fence_after
                 if limit is None:
-                    self._machine.nodes = {}
                     self._changed.wait()
                     continue
+            pause = Deadline(limit / CALLS, self._clock)
             try:
                 self.check_nodes(limit)
             except errors.GanetiError as err:
                 _LOG.error("nodes are not watched now: %s", errors.text(err))
             with self._changed:
                 if not self._stopped:
-                    self._changed.wait(PERIOD)
+                    self._changed.wait(pause.left)
 
     def check_nodes(self, limit: float) -> list[int]:
         """Call the nodes once, and fence those that are silent; the ids of the jobs.
@@ -101,39 +103,28 @@ class NodeWatch:
         """
         config = self._store.current
         nodes = config.online_nodes()
-        now = self._clock.monotonic()
-        answers = self._rpc.limit_time(PERIOD).call_many(nodes, NodeCalls.version)
-        machine = self._machine
-        machine.settings.fence_after = limit
-        watched = {node.uuid for node in nodes if _is_watched(config, node)}
-        machine.follow_nodes([node.uuid for node in nodes], watched, now)
-        for node in nodes:
-            if answers[node.uuid].ok:
-                machine.feed(Answered(now, node.uuid))
+        self._rpc.limit_time(limit / CALLS).call_many(nodes, NodeCalls.version)
+        watched = [node.uuid for node in nodes]
         ids = []
-        for effect in machine.feed(Tick(self._clock.monotonic())):
-            if isinstance(effect, Fence):
-                node = config.nodes[NodeUuid(effect.node)]
-                ids += self._fence(node, effect.silence)
+        for found in self._leases.find_silent(watched, lambda node: _has_device(config, node)):
+            ids += self._fence(config.nodes[NodeUuid(found.node)], found.silence)
         return ids
 
     def _fence(self, node: Node, silence: float) -> list[int]:
-        now = self._clock.monotonic()
         if self._is_paused():
             _LOG.warning("node %s is silent, but is not fenced: the watcher pauses", node.name)
-            self._machine.nodes[node.uuid].fencing = False
+            self._leases.note_fence(node.uuid, begun=False)
             return []
         _LOG.error("node %s has not answered for %.0f s and is fenced", node.name, silence)
         self._fenced_once.add(node.uuid)
-        self._machine.feed(FenceEnded(now, node.uuid, proven=False))
+        self._leases.note_fence(node.uuid, begun=True)
         text = f"no answer for {silence:.0f} s"
         reason = [("gnt:master:node-watch", text, nanoseconds(self._clock.now()))]
         job = [OpNodeFence(node_name=node.name, reason=reason)]
         return self._queue.submit([job], None, ignore_drain=True)
 
 
-def _is_watched(config: Config, node: Node) -> bool:
-    """Whether a node can be fenced: proof of its death can be had."""
-    if node.uuid == config.cluster.master_node:
-        return False
-    return bool(config.ndparams(node).get("oob_program"))
+def _has_device(config: Config, node: NodeUuid) -> bool:
+    """Whether something can switch a node off, and say that it is off."""
+    known = config.ndparams(config.nodes[node])
+    return bool(known.get("oob_program") or known.get("fence_agent"))

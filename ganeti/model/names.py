@@ -28,6 +28,18 @@ class AdminState(StrEnum):
     OFFLINE = "offline"
 
 
+class HaPolicy(StrEnum):
+    """What happens by itself to an instance whose node dies."""
+
+    #: what the repair tags of the instance, its group and the cluster allow
+    TAGS = "tags"
+    NONE = "none"
+    #: it starts again when its node is back
+    RESTART = "restart"
+    #: it starts elsewhere when the node is proven dead; its node ends it when it has no lease
+    FAILOVER = "failover"
+
+
 class AdminStateSource(StrEnum):
     """Who decided that an instance is up or down."""
 

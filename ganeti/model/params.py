@@ -17,6 +17,7 @@ from ganeti.base import typed, units
 from ganeti.base.text import nearest
 from ganeti.model import marks
 from ganeti.model.marks import Mark
+from ganeti.model.names import HaPolicy
 
 Params = dict[str, Any]
 
@@ -36,6 +37,7 @@ class BackendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     always_failover: Annotated[bool, Mark.SAFE] = False
     auto_balance: Annotated[bool, Mark.SAFE] = True
+    ha: Annotated[HaPolicy, Mark.SAFE] = HaPolicy.TAGS
     maxmem: Annotated[Mebibytes, Mark.SAFE] = 128
     minmem: Annotated[Mebibytes, Mark.SAFE] = 128
     spindle_use: Annotated[int, Meta(ge=0), Mark.SAFE] = 1
@@ -51,12 +53,14 @@ class NicParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class NodeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     cpu_speed: float = 1.0
     exclusive_storage: bool = False
+    fence_agent: Annotated[str, Meta(pattern="^(fence_[a-z0-9_]{1,50})?\\Z")] = ""
     oob_program: str = ""
     ovs: bool = False
     ovs_link: str | None = ""
     ovs_name: str | None = "switch1"
     spindle_count: int = 1
     ssh_port: Annotated[int, Meta(ge=1, le=65535)] = 22
+    watchdog: Annotated[str, Meta(pattern="^(/dev/[A-Za-z0-9/_-]{1,100})?\\Z")] = ""
 
 
 #: Node parameters that cannot differ between the nodes of a group.

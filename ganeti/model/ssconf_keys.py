@@ -19,6 +19,7 @@ LOCK_NAME: Final = "ganeti-ssconf.lock"
 MASTER_NODE: Final = "master_node"
 NODE_LIST: Final = "node_list"
 NODE_PRIMARY_IPS: Final = "node_primary_ips"
+HA_INSTANCES: Final = "ha_instances"
 HYPERVISOR_LIST: Final = "hypervisor_list"
 MASTER_CANDIDATES_CERTS: Final = "master_candidates_certs"
 PRIMARY_IP_FAMILY: Final = "primary_ip_family"
@@ -32,6 +33,7 @@ _GENERAL: Final = (
     "enabled_user_shutdown",
     FILE_STORAGE_DIR,
     GLUSTER_STORAGE_DIR,
+    HA_INSTANCES,
     HYPERVISOR_LIST,
     "instance_list",
     "maintain_node_health",

@@ -123,6 +123,7 @@ def _serve(
         authoriser,
         authorise_node=authoriser.refuse_stranger,
         check_term=context.term.check,
+        lease=families.lease,
     )
     server = HttpServer(
         (options.address, options.port),
@@ -142,6 +143,7 @@ def _serve(
             stack.callback(watcher.stop)
         port = server.start()
         log.info("Node daemon of %s serves %s:%d", context.name, options.address, port)
+        families.lease.start()
         families.ends.start()
         families.holds.start()
         families.standby.start()
@@ -151,7 +153,8 @@ def _serve(
             families.report.send_start()
         with daemon.watchdog(lambda: tcp_daemon.ask_self(options)):
             stop.wait()
-        log.info("Node daemon stops")
+            log.info("Node daemon stops")
+            families.lease.retire()
         calls = app.list_running()
         if not server.stop(STOP_WAIT):
             log.warning("These calls did not end and are cut off: %s", ", ".join(calls))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import process, programs
-from ganeti.node import restricted
+from ganeti.node import fence_agents, restricted
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.external import ExternalCalls
 from ganeti.rpc.objects import Json
@@ -78,6 +78,12 @@ class External(ExternalCalls):
         if not result.ok:
             raise errors.CommandError(result.explain())
         return result.stdout
+
+    def run_fence_agent(self, agent: str, action: str, remote_node: str, timeout: int) -> str:
+        """See :func:`fence_agents.run`."""
+        if not 0 < timeout <= OOB_LONGEST:
+            raise errors.ParameterError(f"the time-out must be 1 to {OOB_LONGEST} s")
+        return fence_agents.run(self._context.paths, agent, action, remote_node, timeout)
 
     def restricted_command(self, cmd: str) -> str:
         """See :func:`restricted.run`."""

@@ -25,6 +25,7 @@ from ganeti.node.images import Images
 from ganeti.node.impexp import Impexp
 from ganeti.node.instances import Instances
 from ganeti.node.job_logs import JobLogs
+from ganeti.node.lease import NodeLease
 from ganeti.node.master_ip import MasterIp
 from ganeti.node.metadata import Metadata
 from ganeti.node.migration import Migration
@@ -59,7 +60,9 @@ class Families:
         disks = Disks(context)
         copies = Copies(context)
         storage = Storage(context, disks)
-        rights = RunRights(context)
+        #: to be started when this node daemon serves calls
+        self.lease = NodeLease(context)
+        rights = RunRights(context, self.lease.explain_refusal)
         #: how the master hears of this node
         self.report = EndReport(context)
         #: to be started when this node daemon serves calls
@@ -70,7 +73,7 @@ class Families:
         #: to be started when this node daemon serves calls
         self.holds = Holds(context)
         consoles = Consoles()
-        instances = Instances(context, disks, rights, self.ends, consoles)
+        instances = Instances(context, disks, rights, self.ends, consoles, self.lease.note_begin)
         guest_os = GuestOs(context, disks)
         images = Images(context, disks, copies)
         ssh = Ssh(context)
@@ -112,6 +115,7 @@ class Families:
             X509(context),
         )
         self._stops = (
+            self.lease.stop,
             self.sampler.stop,
             consoles.stop,
             self.standby.stop,

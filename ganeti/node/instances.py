@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -46,10 +46,13 @@ class Instances(InstanceCalls):
         rights: RunRights,
         ends: EndWatch,
         consoles: Consoles,
+        note_begin: Callable[[], None] = lambda: None,
     ) -> None:
+        """``note_begin`` is called after a guest has begun to run."""
         self._context = context
         self._disks = disks
         self._rights = rights
+        self._note_begin = note_begin
         self._ends = ends
         self._consoles = consoles
 
@@ -145,6 +148,7 @@ class Instances(InstanceCalls):
             hypervisor.cleanup(instance.name)
         found = self._list_attached(instance) if disks is None else disks
         hypervisor.start(instance, found, paused=paused)
+        self._note_begin()
         log.info("started instance %s", instance.name)
 
     @contextlib.contextmanager

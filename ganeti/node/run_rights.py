@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -75,8 +75,12 @@ def _text(epoch: RunEpoch) -> str:
 class RunRights(RunRightCalls):
     """The records of one node. A new one is on disk before it counts. Thread-safe."""
 
-    def __init__(self, context: NodeContext) -> None:
+    def __init__(
+        self, context: NodeContext, explain_refusal: Callable[[], str] = lambda: ""
+    ) -> None:
+        """``explain_refusal``: why no guest may begin to run here now, empty when it may."""
         self._context = context
+        self._explain_refusal = explain_refusal
         self._directory = context.paths.run_rights
         self._lock = threading.Lock()
 
@@ -84,8 +88,10 @@ class RunRights(RunRightCalls):
         """Note that the instance is about to run here by a new right.
 
         Raises:
-            RunRightError: the right is out of date, or a migration of it is not settled.
+            RunRightError: the right is out of date, a migration of it is not settled, or this
+                node has no lease of the master.
         """
+        self._demand_lease(instance.name)
         with self._lock:
             known = self._read(instance.uuid)
             self._refuse(explain_block(known, instance.name))
@@ -101,8 +107,9 @@ class RunRights(RunRightCalls):
         """Check that an instance that ran here may go on doing so.
 
         Raises:
-            RunRightError: it was given away, or is on its way.
+            RunRightError: it was given away, or is on its way, or this node has no lease.
         """
+        self._demand_lease(instance.name)
         known = self._read(instance.uuid)
         self._refuse(explain_block(known, instance.name))
         if known is not None and known.state is RightState.GONE:
@@ -125,8 +132,11 @@ class RunRights(RunRightCalls):
         """Record a right to run; refused while the guest runs here although it must not.
 
         Raises:
-            RunRightError: it is no newer than what is known, or the guest runs.
+            RunRightError: it is no newer than what is known, or the guest runs, or comes to a
+                node without a lease.
         """
+        if right.state is RightState.ARRIVING:
+            self._demand_lease(right.name)
         with self._context.instance(right.name, "change of the right to run"):
             if right.state in (RightState.GONE, RightState.ARRIVING):
                 info = self._context.hypervisor(hypervisor).info(right.name)
@@ -191,6 +201,10 @@ class RunRights(RunRightCalls):
         if not _UUID.fullmatch(uuid):
             raise errors.ParameterError(f"{uuid[:80]!r} is not a uuid of an instance")
         return self._directory / uuid
+
+    def _demand_lease(self, name: str) -> None:
+        if why := self._explain_refusal():
+            raise errors.RunRightError(f"instance {name} does not start: {why}")
 
     @staticmethod
     def _refuse(why: str | None) -> None:

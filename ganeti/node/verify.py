@@ -18,7 +18,7 @@ from ganeti import constants, errors
 from ganeti.base import clock, programs, remote_shell, typed
 from ganeti.images import shelf
 from ganeti.net import interfaces, probe, resolve
-from ganeti.node import distributed
+from ganeti.node import distributed, fence_agents
 from ganeti.node.certificates import Certificates
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
@@ -67,6 +67,9 @@ class Verifier(VerifyCalls):
             "drbd-list": lambda _arg, _hv: host.minors(context.paths),
             "drbd-version": lambda _arg, _hv: host.version_text(context.paths),
             "exclusive-pvs": lambda names, _hv: storage.shared_physicals(_texts(names)),
+            "fence-agents": lambda pairs, _hv: fence_agents.find_flaws(
+                context.paths, _convert(pairs, list[tuple[str, str]])
+            ),
             "file-disks": lambda _arg, _hv: file.find_files(disks.environment()),
             "file-storage-bounds": self._storage_bounds,
             "file-storage-path": self._own_path,

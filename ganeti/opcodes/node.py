@@ -92,7 +92,10 @@ class OpNodeFence(OpCode, tag="OP_NODE_FENCE", kw_only=True):
     all_instances: Annotated[
         bool, doc("Start all instances that can start elsewhere, whatever their tags say")
     ] = False
-    timeout: Annotated[int, doc("Seconds the out-of-band helper gets")] = 60
+    timeout: Annotated[int, doc("Seconds that a device gets to switch the node off")] = 60
+    test: Annotated[
+        bool, doc("Only ask what can switch the node off whether it is on; nothing is changed")
+    ] = False
 
 
 class OpNodeEvacuate(OpCode, tag="OP_NODE_EVACUATE", kw_only=True):

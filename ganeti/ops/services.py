@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ganeti.model.finding import Finding
 from ganeti.model.names import NodeUuid
 from ganeti.rpc.objects import RunEpoch
+
+
+@dataclass(frozen=True)
+class LeaseEnd:
+    """When a node whose lease is not renewed any more has none."""
+
+    #: on the clock of the master; None: nodes have no leases
+    over: float | None
+    #: a watchdog resets the node before
+    watchdog: bool
 
 
 class Services(Protocol):
@@ -40,6 +51,9 @@ class Services(Protocol):
 
     def run_epoch(self) -> RunEpoch:
         """The number of a new run right; never issued twice."""
+
+    def hold_lease_back(self, node: NodeUuid) -> AbstractContextManager[LeaseEnd]:
+        """Inside the block no call renews the lease of a node."""
 
     def note_findings(self, part: str, findings: Sequence[Finding]) -> None:
         """What a verification of a part (uuid of a group; empty: the configuration) found."""

@@ -2,8 +2,8 @@
 
 Each answer of a node carries a stamp: a moment on its own clock. The next call of the master brings
 the stamp back, and the lease of the node begins at that moment. The master counts from the moment
-in which it sends that call, which is later. So it does not matter how long messages travel, whether
-they come twice or in another order, or for how long a daemon was frozen.
+in which it received the stamp, which is later. So it does not matter how long messages travel,
+whether they come twice or in another order, or for how long a daemon was frozen.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ class Grant:
     """What a call of the master brings: the newest stamp of the node, and the lease in seconds.
 
     Without a stamp it says only that nodes need leases: the master knows none of this node.
+    With 0 seconds it says that the node needs no lease any more.
     """
 
     stamp: Stamp | None
     seconds: float
+    #: the watchdog device that the node is to use, empty for none
+    watchdog: str = ""
 
 
 class Holder:
@@ -43,6 +46,8 @@ class Holder:
         self.seconds = 0.0
         #: whether a master has said that nodes need leases
         self.needed = False
+        #: the watchdog device that the master wants to be used, empty for none
+        self.watchdog = ""
         self._begin = 0.0
         #: what the newest stamp said of the watchdog that the master has sent back
         self.known_as_armed = False
@@ -53,13 +58,15 @@ class Holder:
         A stamp of another boot, or of the future, is not one that this node gave.
         """
         stamp = grant.stamp
-        self.needed = True
-        if stamp is None:
+        if stamp is None or stamp.boot != self.boot:
+            self.needed = self.needed or grant.seconds > 0
             return False
-        if stamp.boot != self.boot or stamp.at > now or stamp.at < self._begin:
+        if stamp.at > now or stamp.at < self._begin:
             return False
+        self.needed = grant.seconds > 0
         self._begin = stamp.at
         self.seconds = grant.seconds
+        self.watchdog = grant.watchdog
         self.known_as_armed = stamp.armed
         return True
 
@@ -78,25 +85,27 @@ class Holder:
 class Granted:
     """The lease of one node as its master sees it."""
 
-    #: when the master sent the last call with a stamp, or when it can have been sent by another
+    #: when the newest stamp that was sent back had come, or when another master can have sent one
     since: float
     stamp: Stamp | None = None
+    #: when the stamp came
+    received: float = 0.0
 
-    def hear(self, stamp: Stamp) -> bool:
-        """Note the stamp of an answer; False when a newer one is known.
+    def hear(self, stamp: Stamp, now: float) -> bool:
+        """Note the stamp of an answer; False when it is not newer than what is known.
 
         Stamps of another boot replace those of the boot before.
         """
         known = self.stamp
-        if known is not None and known.boot == stamp.boot and stamp.at < known.at:
+        if known is not None and known.boot == stamp.boot and stamp.at <= known.at:
             return False
-        self.stamp = stamp
+        self.stamp, self.received = stamp, now
         return True
 
-    def give(self, seconds: float, now: float) -> Grant:
+    def give(self, seconds: float) -> Grant:
         """What the call that is sent now brings."""
         if self.stamp is not None:
-            self.since = max(self.since, now)
+            self.since = max(self.since, self.received)
         return Grant(self.stamp, seconds)
 
     def is_over(self, seconds: float, now: float) -> bool:

@@ -37,10 +37,11 @@ class Followed(Event):
 
 @dataclass(frozen=True, slots=True)
 class Answered(Event):
-    """A node answered a call that was sent at ``at``."""
+    """A node answered a call that was sent at ``at``; its stamp came at ``received``."""
 
     node: str
     stamp: Stamp | None = None
+    received: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +138,14 @@ class MasterMachine:
     # calls -----------------------------------------------------------------------------------
 
     def grant(self, node: str, now: float) -> Grant | None:
-        """What the call to a node that is sent now brings; None for no lease.
+        """What the call to a node that is sent now brings; None for nothing.
 
         A node that is being fenced gets no lease, so that its lease can end.
         """
         known = self.nodes.get(node)
         if known is None or known.fencing or not self.may_act(now):
             return None
-        return known.lease.give(self.settings.node_lease, now) if self.settings.node_lease else None
+        return known.lease.give(self.settings.node_lease)
 
     def feed(self, event: Event) -> list[Effect]:
         """Apply an event; what to do now."""
@@ -172,7 +173,7 @@ class MasterMachine:
             return []
         known.heard = max(known.heard, event.at)
         before, stamp = known.lease.stamp, event.stamp
-        if stamp is None or not known.lease.hear(stamp):
+        if stamp is None or not known.lease.hear(stamp, event.received):
             return []
         changed = before is not None and before.boot != stamp.boot
         return [Rebooted(event.node)] if changed else []

@@ -50,6 +50,11 @@ class AttemptEnded(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class GuestBegan(Event):
+    """A guest has begun to run; the lease may have ended since it was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class GuestsEnded(Event):
     """No guest that may be started elsewhere runs here any more."""
 
@@ -119,17 +124,31 @@ class NodeMachine:
             if self.candidate is not None:
                 self.candidate.end_attempt(now)
             return []
+        if isinstance(event, GuestBegan):
+            if not self.may_start(now):
+                self._end_at = now
+            return []
         if isinstance(event, GuestsEnded):
-            self._end_at = None
+            if not self.holder.may_act(now):  # or else the end of a new lease has to be watched
+                self._end_at = None
             return []
         return self._check(now)
 
     def _take(self, event: Called) -> list[Effect]:
         if event.grant is None:
             return []
-        if self.holder.take(event.grant, event.at) and self.holder.may_act(event.at):
-            self._end_at = self.holder.acts_until
+        if self.holder.take(event.grant, event.at):
+            if not self.holder.needed:
+                return self._release()
+            if self.holder.may_act(event.at):
+                self._end_at = self.holder.acts_until
         return self._tend_watchdog(event.at)
+
+    def _release(self) -> list[Effect]:
+        """No master counts on the end of a lease any more."""
+        self._end_at = None
+        armed, self.armed = self.armed, False
+        return [Effect.DISARM] if armed else []
 
     def _check(self, now: float) -> list[Effect]:
         effects = []

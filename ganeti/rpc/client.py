@@ -9,6 +9,7 @@ A call is named by its method of :class:`NodeCalls`, so arguments and result are
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +25,13 @@ from ganeti.net.http_client import Client
 from ganeti.net.http_link import CONNECT_TIMEOUT, Call, Response
 from ganeti.net.tls.contexts import Identity, ReloadableContext
 from ganeti.net.tls.stream import TLSSocket
-from ganeti.rpc import objects, wire
+from ganeti.rpc import leases, objects, wire
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.rounds import Rounds
 from ganeti.rpc.tally import CallTally
 from ganeti.rpc.wire import CallSpec
+
+_LOG = logging.getLogger(__name__)
 
 #: HTTP status with which a node refuses the calls of a master that was replaced.
 DEPOSED = 409
@@ -84,6 +87,8 @@ class NodeRpc:
         self.epoch = 0
         #: name of the node that claimed it
         self.master = ""
+        #: renews leases of nodes with the calls of a master
+        self.leases: leases.Granting | None = None
         #: called when a node says that this master was replaced
         self.on_deposed: Callable[[str], None] = lambda _text: None
 
@@ -206,11 +211,13 @@ class NodeRpc:
         self, spec: CallSpec, todo: Mapping[NodeUuid, tuple[Node, bytes]]
     ) -> dict[NodeUuid, Answer[Any]]:
         asked = {uuid: item for uuid, item in todo.items() if not item[0].offline}
+        sent = self.leases.now() if self.leases else 0.0
         requests = [self._request(spec, node, body) for node, body in asked.values()]
         if len(requests) == 1:
             replies: list[Response | errors.GanetiError] = [self._perform(requests[0])]
         else:
             replies = list(self._client.fan_out(requests))
+        self._note_stamps(sent, dict(zip(asked, replies)))
         result = {
             uuid: _answer(spec, node, reply)
             for (uuid, (node, _body)), reply in zip(asked.items(), replies)
@@ -229,6 +236,8 @@ class NodeRpc:
         headers: tuple[tuple[str, str], ...] = (("X-Ganeti-Epoch", term),) if self.epoch else ()
         if job := JOB.get():
             headers = (*headers, (wire.JOB_HEADER, job))
+        if self.epoch and self.leases and (grant := self.leases.grant(node.uuid)) is not None:
+            headers = (*headers, (leases.LEASE_HEADER, leases.encode(grant)))
         return Call(
             host=node.primary_ip,
             port=self._port,
@@ -239,6 +248,22 @@ class NodeRpc:
             expected_cn=node.name,
             headers=headers,
         )
+
+    def _note_stamps(
+        self, sent: float, replies: Mapping[NodeUuid, Response | errors.GanetiError]
+    ) -> None:
+        """Whatever a node of this master's term answers, it lives."""
+        if not (self.epoch and self.leases):
+            return
+        for node, reply in replies.items():
+            if isinstance(reply, errors.GanetiError) or reply.status in (DEPOSED, REFUSED):
+                continue
+            try:
+                stamp = leases.read_stamp(reply.headers.get(leases.STAMP_HEADER.lower()))
+            except errors.ParseError as err:
+                _LOG.warning("node %s: %s", node, errors.text(err))
+                stamp = None
+            self.leases.hear(node, sent, stamp)
 
     def _perform(self, request: Call) -> Response | errors.GanetiError:
         try:

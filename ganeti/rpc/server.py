@@ -22,6 +22,7 @@ from ganeti.base import files, jsonio
 from ganeti.base import log as base_log
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.net.http_detached import Keeper
+from ganeti.rpc import leases
 from ganeti.rpc.objects import NodeInstance
 from ganeti.rpc.wire import JOB_HEADER, CallSpec, decode_args, encode, specs
 
@@ -45,7 +46,14 @@ SLOW_CALL = 5.0
 #: Start of the text of an answer that a bug caused.
 BUG_TEXT = "Error while executing backend function"
 
-_JOB_HEADER = f"HTTP_{JOB_HEADER.upper().replace('-', '_')}"
+
+def _variable(header: str) -> str:
+    """The name of a header in the WSGI environment."""
+    return f"HTTP_{header.upper().replace('-', '_')}"
+
+
+_JOB_HEADER = _variable(JOB_HEADER)
+_LEASE_HEADER = _variable(leases.LEASE_HEADER)
 _REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 409: "Conflict"}
 
 
@@ -68,6 +76,7 @@ class RpcApp:
         *,
         authorise_node: Authorise | None = None,
         check_term: Callable[[int, str], None] = lambda _number, _master: None,
+        lease: leases.Holding | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
         """``families`` are the objects that implement the families of calls, each one once.
@@ -75,7 +84,8 @@ class RpcApp:
         ``authorise`` gets the WSGI environment (``ganeti.peer_digest`` is the SHA1 of the
         caller's certificate) and returns why the call is refused, or None. ``authorise_node`` is
         asked for calls that every node may make. ``check_term`` gets number and owner of the
-        caller's master term and raises DeposedError for an old one.
+        caller's master term and raises DeposedError for an old one. ``lease`` is what calls of the
+        master renew.
 
         Raises:
             ProgrammerError: nobody, or more than one object, implements a call.
@@ -84,6 +94,7 @@ class RpcApp:
         self._authorise = authorise
         self._authorise_node = authorise_node or authorise
         self._check = check_term
+        self._lease = lease
         self._specs = specs()
         self._clock = clock
         self._lock = threading.Lock()
@@ -97,6 +108,7 @@ class RpcApp:
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         try:
             spec = self._admit(environ)
+            self._take_grant(environ)
             arguments = _read_arguments(environ)
         except _RefusedError as err:
             log.warning("refused a request from %s: %s", environ.get("REMOTE_ADDR", "?"), err.text)
@@ -109,7 +121,22 @@ class RpcApp:
         finally:
             TAKE_OVER.reset(taker)
             CALLER.reset(token)
-        return _answer(start_response, 200, envelope, "application/json")
+        return _answer(start_response, 200, envelope, "application/json", self._stamp(environ))
+
+    def _take_grant(self, environ: Environ) -> None:
+        """Renew the lease of this node; only calls that carry the newest term can."""
+        text = environ.get(_LEASE_HEADER)
+        if self._lease is None or text is None or "HTTP_X_GANETI_EPOCH" not in environ:
+            return
+        try:
+            self._lease.take(leases.read_grant(text))
+        except errors.ParseError as err:
+            raise _RefusedError(400, errors.text(err)) from err
+
+    def _stamp(self, environ: Environ) -> list[tuple[str, str]]:
+        if self._lease is None or "HTTP_X_GANETI_EPOCH" not in environ:
+            return []
+        return [(leases.STAMP_HEADER, leases.encode(self._lease.make_stamp()))]
 
     def _admit(self, environ: Environ) -> CallSpec:
         """The procedure that is requested, when the caller may call it."""
@@ -214,10 +241,14 @@ def _read_arguments(environ: Environ) -> list[Any]:
 
 
 def _answer(
-    start_response: StartResponse, status: int, body: bytes, content_type: str
+    start_response: StartResponse,
+    status: int,
+    body: bytes,
+    content_type: str,
+    more: Iterable[tuple[str, str]] = (),
 ) -> list[bytes]:
     start_response(
         f"{status} {_REASONS[status]}",
-        [("Content-Type", content_type), ("Content-Length", str(len(body)))],
+        [("Content-Type", content_type), ("Content-Length", str(len(body))), *more],
     )
     return [body]

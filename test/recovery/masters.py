@@ -175,7 +175,7 @@ class Master:
                 self.end("deposed")
                 return
             stamp, running = value
-            self.machine.feed(Answered(sent, other.name, stamp))
+            self.machine.feed(Answered(sent, other.name, stamp, self.host.clock()))
             self.seen_running[other.name] = running
 
         self.world.call(self.host, other, serve, answer, self.lives)

@@ -15,6 +15,7 @@ class LocalNode:
     def __init__(self, context: NodeContext) -> None:
         families = Families(context)
         self.families = families.all
+        self.lease = families.lease
         self.stop = families.stop
         self._methods = find_methods(families.all)
 

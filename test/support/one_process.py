@@ -46,6 +46,7 @@ from ganeti.ops import locks
 from ganeti.ops.board.keeper import Boards
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
+from ganeti.ops.services import LeaseEnd
 from ganeti.paths import Paths
 from ganeti.rpc import objects, wire
 from ganeti.rpc.client import Answer
@@ -107,6 +108,9 @@ class OneProcess:
         #: master candidates without the newest state, and why
         self.lagging: dict[str, str] = {}
         self.clock = MovedClock()
+        #: the lease of each node, and nodes that got none for a while
+        self.lease_end = LeaseEnd(None, watchdog=False)
+        self.held_back: list[str] = []
         self._jobs = itertools.count(1)
         self._runs = itertools.count(1)
         #: a master of a tree that was copied comes after the one that was closed
@@ -244,6 +248,11 @@ class OneProcess:
     def hold_sent_ssconf(self) -> Iterator[dict[str, str]]:
         """Nothing is sent again after the cluster was made."""
         yield {}
+
+    @contextlib.contextmanager
+    def hold_lease_back(self, node: str) -> Iterator[LeaseEnd]:
+        self.held_back.append(node)
+        yield self.lease_end
 
     def replication_failure(self, candidate: str) -> str:
         return self.lagging.get(candidate, "")

@@ -86,13 +86,19 @@ def migrate(call: Call) -> int:
 def fence(call: Call) -> int:
     """Prove that a node is dead, mark it offline, and start its instances elsewhere.
 
-    The out-of-band helper of the node switches it off, and must then say that it is off. Without a
-    helper, switch the node off yourself and add --confirm. A node that answers is not fenced.
+    The out-of-band helper or the fence agent of the node switches it off, and must then say that
+    it is off. A node with a watchdog is dead when its lease is over. Without all of these, switch
+    the node off yourself and add --confirm. A node that answers is not fenced. --test asks the
+    helper and the agent whether the node is on, and changes nothing.
 
-    Instances fail over that tags allow to (ganeti:watcher:autorepair:failover on the instance, its
-    group or the cluster), or all with --all-instances. Others are listed, with the reason.
+    Instances fail over whose backend parameter ha is failover, or that tags allow to
+    (ganeti:watcher:autorepair:failover on the instance, its group or the cluster), or all with
+    --all-instances. Others are listed, with the reason.
     """
     name = call.args[0]
+    if call.opts.test:
+        print("\n".join(jobs.run_ops(call, [jobs.build_own(call)])[0]["test"]))
+        return 0
     names = _instances_of(call, name, "pinst_list")
     if not (call.opts.dry_run or call.opts.force):
         question = f"Switch node {name} off and mark it offline?"

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from ganeti import errors
-from ganeti.base import jsonio, typed
 from ganeti.config.changes import Draft
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes import enums
 from ganeti.opcodes.node import OpOobCommand
 from ganeti.ops.operation import Finding, FindingOperation
+from ganeti.ops.steps.nodes.helper_answers import read
 from ganeti.ops.targets.node import lock_several
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
@@ -23,8 +21,6 @@ from ganeti.rpc.client import Answer
 PARALLEL = 10
 #: Status of a value in an answer, as in queries.
 NORMAL, NODATA, UNAVAILABLE = 0, 2, 3
-#: Words of the health of a part.
-_HEALTH = ("CRITICAL", "OK", "UNKNOWN", "WARNING")
 _SWITCHING = (enums.OobCommand.POWER_OFF, enums.OobCommand.POWER_CYCLE)
 
 Cell = tuple[int, Any]
@@ -161,28 +157,3 @@ class OobCommand(FindingOperation[OpOobCommand, list[NodeUuid], list[list[Cell]]
                 draft.update(node, powered=powered)
 
             self.ctx.store.change("node-power", self.ctx.author, edit)
-
-
-def read(command: enums.OobCommand, text: str) -> Any:
-    """What a helper said, checked; OpExecError when it makes no sense. Pure."""
-    match command:
-        case enums.OobCommand.HEALTH:
-            shape: Any = list[tuple[str, str]]
-        case enums.OobCommand.POWER_STATUS:
-            shape = dict[str, Any]
-        case _:
-            if text.strip():
-                raise errors.OpExecError(f"it was to say nothing, but said: {text[:200]}")
-            return None
-    try:
-        value = typed.convert(jsonio.loads(text), shape)
-    except (errors.ParseError, msgspec.ValidationError) as err:
-        raise errors.OpExecError(f"its answer to {command} cannot be used: {err}") from err
-    if command is enums.OobCommand.POWER_STATUS:
-        if not isinstance(value.get("powered"), bool):
-            raise errors.OpExecError("its answer has no true or false under 'powered'")
-        return value
-    strange = sorted({state for _part, state in value} - set(_HEALTH))
-    if strange:
-        raise errors.OpExecError(f"it speaks of unknown states: {', '.join(strange)}")
-    return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -23,6 +23,7 @@ from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.opcodes.devices import NicParams
 from ganeti.ops.planning import os_images
 from ganeti.ops.planning.os_settings import Values, os_lists, os_parameters
+from ganeti.recovery import bounds
 from ganeti.storage.registry import traits_of, volume_templates
 
 _TOOL = re.compile(r"[a-zA-Z0-9_-]+")
@@ -31,6 +32,8 @@ _DEVICE = re.compile(r"[^\s/]{1,15}")
 #: Longest silence in seconds that somebody may be allowed. The shortest ones follow from calls
 #: every 5 seconds, of which some must have failed.
 _LONGEST_SILENCE = 3600
+#: Seconds from the end of its patience until a candidate is the master and has called all nodes.
+_NEW_MASTER = 25
 #: Parameters whose value goes into the cluster object as it is.
 _PLAIN = (
     "candidate_pool_size",
@@ -114,13 +117,37 @@ def _recovery(config: Config, op: OpClusterSetParams, notes: list[str]) -> Value
             "WARNING: no candidate can take over by itself: that needs at least 3 master candidates"
             f" that are not offline, and there are {count}"
         )
-    blind = [node.name for node in nodes if not config.ndparams(node).get("oob_program")]
+    blind = [node.name for node in nodes if not _can_be_fenced(config.ndparams(node))]
     if op.auto_fence_after and blind:
         notes.append(
-            "WARNING: nodes without an out-of-band helper are never fenced:"
-            f" {join_names(sorted(blind))} (gnt-node modify --node-parameters oob_program=PATH)"
+            "WARNING: nodes without a fence agent, an out-of-band helper or a watchdog are never"
+            f" fenced: {join_names(sorted(blind))} (gnt-node modify --node-parameters"
+            " fence_agent=NAME, oob_program=PATH or watchdog=DEVICE)"
         )
+    fence = values.get("auto_fence_after", config.cluster.auto_fence_after)
+    failover = values.get("auto_failover_after", config.cluster.auto_failover_after)
+    if values and fence and bounds.count_acting(fence) < (failover or 0) + _NEW_MASTER:
+        notes.append(_warn_of_short_leases(fence, failover))
     return values
+
+
+def _can_be_fenced(params: Mapping[str, object]) -> bool:
+    return any(params.get(name) for name in ("oob_program", "fence_agent", "watchdog"))
+
+
+def _warn_of_short_leases(fence: float, failover: float | None) -> str:
+    acts = bounds.count_acting(fence)
+    if not failover:
+        return (
+            f"WARNING: when the master is down for {acts:.0f} s, all nodes are without a lease:"
+            " instances with ha=failover are ended, and watchdogs reset their nodes"
+        )
+    shortest = (failover + _NEW_MASTER) / bounds.PART
+    return (
+        f"WARNING: nodes act for {acts:.0f} s without a master, and a new one may need"
+        f" {failover + _NEW_MASTER:.0f} s: choose auto_fence_after={shortest:.0f} or more, or else"
+        " instances with ha=failover are ended when the master dies"
+    )
 
 
 def _allow_templates(config: Config, op: OpClusterSetParams, values: Values) -> Values:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ganeti.model import repair_tags
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState
+from ganeti.model.names import AdminState, HaPolicy
 from ganeti.model.node import Node
 from ganeti.model.repair_tags import PREFIX, Type
 from ganeti.model.start_order import sort
@@ -27,7 +27,7 @@ class Rescue:
 def plan(config: Config, node: Node, now: float, *, everything: bool) -> Rescue:
     """What to do with the primary instances of a node that is known to be dead.
 
-    ``everything``: also those whose tags do not allow it.
+    ``everything``: also those whose backend parameter ``ha`` or tags do not allow it.
     """
     failovers: list[Instance] = []
     left: list[tuple[str, str]] = []
@@ -46,6 +46,10 @@ def _refuse(config: Config, node: Node, item: Instance, now: float, *, everythin
         return "it is a reservation"
     if item.admin_state is not AdminState.UP:
         return f"it is marked as {item.admin_state}"
+    policy = config.beparams(item).get("ha", HaPolicy.TAGS)
+    if policy in (HaPolicy.NONE, HaPolicy.RESTART) and not everything:
+        back = ", so it starts when the node is back" if policy == HaPolicy.RESTART else ""
+        return f"its backend parameter ha is {policy}{back}"
     alone = sorted(
         {
             str(disk.dev_type)
@@ -55,7 +59,7 @@ def _refuse(config: Config, node: Node, item: Instance, now: float, *, everythin
     )
     if alone:
         return f"its disks ({', '.join(alone)}) are only on that node"
-    if everything:
+    if everything or policy == HaPolicy.FAILOVER:
         return ""
     levels = [item.tags, config.groups[node.group].tags, config.cluster.tags]
     if any(repair_tags.is_suspended(tags, now) for tags in levels):

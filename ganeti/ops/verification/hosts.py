@@ -40,6 +40,8 @@ def checks(config: Config, paths: Paths, nodes: Iterable[Node]) -> dict[str, Any
         asked["allowed-file-storage-paths"] = None
     if programs := _oob_programs(config):
         asked["oob-paths"] = programs
+    if agents := _fence_agents(config):
+        asked["fence-agents"] = agents
     scripts = {path for item in nodes for path in _user_scripts(config, paths, item)}
     if scripts:
         asked["user-scripts"] = sorted(scripts)
@@ -49,6 +51,13 @@ def checks(config: Config, paths: Paths, nodes: Iterable[Node]) -> dict[str, Any
 def _oob_programs(config: Config) -> list[str]:
     found = {str(config.ndparams(n).get("oob_program") or "") for n in config.nodes.values()}
     return sorted(found - {""})
+
+
+def _fence_agents(config: Config) -> list[tuple[str, str]]:
+    """The agents that are set, each with its node."""
+    nodes = sorted(config.nodes.values(), key=lambda node: node.name)
+    found = [(str(config.ndparams(node).get("fence_agent") or ""), node.name) for node in nodes]
+    return [pair for pair in found if pair[0]]
 
 
 def _user_scripts(config: Config, paths: Paths, item: Node) -> set[str]:
@@ -80,6 +89,8 @@ def node(report: Report, config: Config, paths: Paths, item: Node, answers: Answ
         # the master runs them, and each candidate may become the master
         for text in _texts(answers.get("oob-paths")):
             report.error("ENODEOOBPATH", "node", name, f"out-of-band program: {text}")
+        for text in _texts(answers.get("fence-agents")):
+            report.error("ENODEFENCING", "node", name, f"fence agent: {text}")
     wrong = _user_scripts(config, paths, item).intersection(_texts(answers.get("user-scripts")))
     if wrong:
         text = f"user scripts are missing or not executable: {', '.join(sorted(wrong))}"

@@ -28,6 +28,7 @@ BACKEND: Mapping[str, tuple[str, FieldKind, str]] = {
         "Whether the instance is moved by failover even when it could be migrated",
     ),
     "auto_balance": ("Auto_balance", BOOL, "Whether balancing may move the instance"),
+    "ha": ("HA", OTHER, "What happens by itself when the node of the instance dies"),
     "maxmem": ("ConfigMaxMem", UNIT, "Memory that the instance gets at most"),
     "minmem": ("ConfigMinMem", UNIT, "Memory that the instance gets at least"),
     "spindle_use": ("be/spindle_use", NUMBER, "Share of a spindle that the instance needs"),

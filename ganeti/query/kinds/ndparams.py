@@ -21,6 +21,11 @@ TABLE: Mapping[str, tuple[str, FieldKind, str]] = {
         FieldKind.BOOL,
         "Whether instances do not share physical volumes",
     ),
+    "fence_agent": (
+        "FenceAgent",
+        FieldKind.OTHER,
+        "Program of fence-agents that switches the node off when it is silent",
+    ),
     "oob_program": (
         "OutOfBandProgram",
         FieldKind.OTHER,
@@ -34,6 +39,11 @@ TABLE: Mapping[str, tuple[str, FieldKind, str]] = {
     ),
     "ovs_name": ("OpenvSwitchName", FieldKind.OTHER, "Name of the Open vSwitch"),
     "spindle_count": ("SpindleCount", FieldKind.NUMBER, "Number of disks that can work at once"),
+    "watchdog": (
+        "Watchdog",
+        FieldKind.OTHER,
+        "Watchdog device that resets the node when it has no lease of the master",
+    ),
     "ssh_port": ("ndp/ssh_port", FieldKind.NUMBER, "TCP port of the SSH server"),
 }
 

@@ -22,6 +22,11 @@ class ExternalCalls(ABC):
         """Run the out-of-band program for another node; returns what it wrote."""
 
     @abstractmethod
+    @call(timeout=NORMAL)
+    def run_fence_agent(self, agent: str, action: str, remote_node: str, timeout: int) -> str:
+        """Run a fence agent for another node: ``off``, or ``status``, which returns on or off."""
+
+    @abstractmethod
     @call(timeout=SLOW)
     def restricted_command(self, cmd: str) -> str:
         """Run a program of the directory of restricted commands; returns what it wrote."""

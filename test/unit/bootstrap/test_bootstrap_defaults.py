@@ -70,6 +70,7 @@ def test_builtin_values_are_complete() -> None:
     assert cluster.beparams["default"] == {
         "always_failover": False,
         "auto_balance": True,
+        "ha": "tags",
         "maxmem": 128,
         "minmem": 128,
         "spindle_use": 1,

@@ -24,6 +24,7 @@ def test_builtin_defaults() -> None:
     assert defaults(BackendParams) == {
         "always_failover": False,
         "auto_balance": True,
+        "ha": "tags",
         "maxmem": 128,
         "minmem": 128,
         "spindle_use": 1,
@@ -33,12 +34,14 @@ def test_builtin_defaults() -> None:
     assert defaults(NodeParams) == {
         "cpu_speed": 1.0,
         "exclusive_storage": False,
+        "fence_agent": "",
         "oob_program": "",
         "ovs": False,
         "ovs_link": "",
         "ovs_name": "switch1",
         "spindle_count": 1,
         "ssh_port": 22,
+        "watchdog": "",
     }
 
 
@@ -215,6 +218,6 @@ def test_values_are_those_of_the_wire(enumeration: Any, values: str) -> None:
 
 
 def test_facts_that_every_node_has_as_files() -> None:
-    assert len(ssconf_keys.KEYS) == 34
+    assert len(ssconf_keys.KEYS) == 35
     assert list(ssconf_keys.KEYS) == sorted(set(ssconf_keys.KEYS))
     assert "hvparams_xen-pvm" in ssconf_keys.KEYS

@@ -304,6 +304,11 @@ def no_oob_program(cluster: OneProcess, _monkey: Monkey) -> Subject:
     return ("node", "node1.example.com")
 
 
+def no_fence_agent(cluster: OneProcess, _monkey: Monkey) -> Subject:
+    put(cluster, cluster.node(2), ndparams={"fence_agent": "fence_no_such"})
+    return ("node", "node1.example.com")
+
+
 def file_without_disk(cluster: OneProcess, _monkey: Monkey) -> Subject:
     image = cluster.image(add(cluster).disks[0])
     image.with_name("00000000-0000-4000-8000-000000000000.file.disk0").write_text("")
@@ -406,6 +411,7 @@ SITUATIONS: dict[str, Callable[[OneProcess, Monkey], Subject]] = {
     "ENODEDRBD": mirror_not_active,
     "ENODEDRBDHELPER": helper_missing,
     "ENODEDRBDVERSION": drbd_versions,
+    "ENODEFENCING": no_fence_agent,
     "ENODEFILECHECK": file_unreadable,
     "ENODEFILESTORAGEPATHS": path_forbidden,
     "ENODEFILESTORAGEPATHUNUSABLE": storage_writable,

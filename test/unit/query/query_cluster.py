@@ -46,12 +46,15 @@ BEPARAMS = {
     "maxmem": 128,
     "minmem": 128,
     "spindle_use": 1,
+    "ha": "tags",
     "vcpus": 1,
 }
 NDPARAMS = {
     "cpu_speed": 1.0,
     "exclusive_storage": False,
     "oob_program": "",
+    "fence_agent": "",
+    "watchdog": "",
     "ovs": False,
     "ovs_link": "",
     "ovs_name": "switch1",

@@ -29,6 +29,7 @@ LISTS = {
 }
 #: fields of our own, about what Ganeti does not have
 OWN = {
+    "group": ["ndp/fence_agent", "ndp/watchdog"],
     "instance": [
         "backup.bandwidth",
         "backup.every",
@@ -41,6 +42,7 @@ OWN = {
         "backup.time",
         "backup.verified",
         "backup.verified_time",
+        "be/ha",
         "cloud_init.id",
         "cloud_init.keys",
         "cloud_init.private",
@@ -60,6 +62,8 @@ OWN = {
     "network": ["dns", "mtu"],
     "node": [
         "maintenance",
+        "ndp/fence_agent",
+        "ndp/watchdog",
         "reserved.count",
         "reserved.disk",
         "reserved.memory",

@@ -1,0 +1,150 @@
+"""The leases of all nodes as the master sees them, and which node is silent.
+
+All node calls renew them; :mod:`ganeti.recovery.master` decides. There are leases while
+``auto_fence_after`` of the cluster is set, and they are so long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+
+from ganeti.base.clock import SYSTEM, Clock
+from ganeti.config.store import Store
+from ganeti.model.names import NodeUuid
+from ganeti.ops.services import LeaseEnd
+from ganeti.recovery import bounds
+from ganeti.recovery.lease import Grant, Granted, Stamp
+from ganeti.recovery.master import (
+    Answered,
+    Fence,
+    FenceEnded,
+    MasterMachine,
+    Settings,
+    Tick,
+    Watched,
+)
+
+
+class NodeLeases:
+    """Implements :class:`ganeti.rpc.leases.Granting`. Thread-safe."""
+
+    def __init__(
+        self, store: Store, count_left: Callable[[], float | None], clock: Clock = SYSTEM
+    ) -> None:
+        """``count_left``: how long this master may act, None for endless."""
+        self._store = store
+        self._count_left = count_left
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._machine = MasterMachine(Settings(), contact=clock.monotonic())
+        self._held_back: Counter[NodeUuid] = Counter()
+
+    def now(self) -> float:
+        return self._clock.monotonic()
+
+    # node calls --------------------------------------------------------------------------------
+
+    def grant(self, node: NodeUuid) -> Grant | None:
+        left = self._count_left()
+        if left is not None and left <= 0:
+            return None
+        with self._lock:
+            if self._held_back[node]:
+                return None
+            self._find(node)
+            self._update()
+            given = self._machine.grant(node, self.now())
+        device = self._find_watchdog(node)
+        return Grant(given.stamp, given.seconds, device) if given is not None else None
+
+    def hear(self, node: NodeUuid, sent: float, stamp: Stamp | None) -> None:
+        with self._lock:
+            self._find(node)
+            self._machine.feed(Answered(sent, node, stamp, self.now()))
+
+    def _find(self, node: NodeUuid) -> Watched:
+        """What is known of a node; one that is new here may have a lease of an earlier master."""
+        known = self._machine.nodes.get(node)
+        if known is None:
+            now = self.now()
+            earlier = bounds.count_waiting(self._store.current.cluster.auto_failover_after or 0)
+            known = Watched(heard=now, lease=Granted(since=now + earlier))
+            self._machine.nodes[node] = known
+        return known
+
+    def _update(self) -> None:
+        limit = self._store.current.cluster.auto_fence_after or 0
+        self._machine.settings.fence_after = self._machine.settings.node_lease = limit
+
+    def _find_watchdog(self, node: NodeUuid) -> str:
+        config = self._store.current
+        known = config.nodes.get(node)
+        return str(config.ndparams(known).get("watchdog") or "") if known is not None else ""
+
+    # silence -----------------------------------------------------------------------------------
+
+    def find_silent(
+        self, nodes: Collection[NodeUuid], has_device: Callable[[NodeUuid], bool]
+    ) -> list[Fence]:
+        """Those of the nodes that are to be fenced now; :meth:`note_fence` must follow for each.
+
+        ``has_device``: whether something can switch a node off. One with a watchdog needs nothing.
+        """
+        with self._lock:
+            for node in nodes:
+                self._find(node)
+            for gone in set(self._machine.nodes) - set(nodes):
+                del self._machine.nodes[gone]
+            self._update()
+            self._machine.provable = frozenset(
+                node
+                for node in nodes
+                if node != self._store.current.cluster.master_node
+                and (self._machine.is_armed(node) or has_device(node))
+            )
+            effects = self._machine.feed(Tick(self.now()))
+        return [effect for effect in effects if isinstance(effect, Fence)]
+
+    def note_fence(self, node: NodeUuid, *, begun: bool) -> None:
+        """Whether a job fences the silent node now; if not, it is found again at once."""
+        with self._lock:
+            if begun:
+                self._machine.feed(FenceEnded(self.now(), node, proven=False))
+            elif node in self._machine.nodes:
+                self._machine.nodes[node].fencing = False
+
+    def measure_silence(self) -> dict[NodeUuid, float]:
+        """Seconds since each node was called that answered."""
+        with self._lock:
+            heard = self._machine.heard
+        now = self.now()
+        return {NodeUuid(node): now - moment for node, moment in heard.items()}
+
+    def count_left(self, node: NodeUuid) -> float | None:
+        """Seconds until the lease of a node is over if it is not renewed; None: it has none."""
+        with self._lock:
+            self._update()
+            over = self._machine.find_lease_end(node)
+        return None if over is None else over - self.now()
+
+    def is_armed(self, node: NodeUuid) -> bool:
+        """Whether the node has said that its watchdog is on."""
+        with self._lock:
+            return self._machine.is_armed(node)
+
+    @contextlib.contextmanager
+    def hold_back(self, node: NodeUuid) -> Iterator[LeaseEnd]:
+        """Inside the block no call renews the lease of the node."""
+        with self._lock:
+            self._held_back[node] += 1
+            self._find(node)
+            self._update()
+            end = LeaseEnd(self._machine.find_lease_end(node), self._machine.is_armed(node))
+        try:
+            yield end
+        finally:
+            with self._lock:
+                self._held_back[node] -= 1

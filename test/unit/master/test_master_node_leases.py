@@ -1,0 +1,90 @@
+"""What the master grants to nodes, and what it counts on."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ganeti.config.store import Store
+from ganeti.master.node_leases import NodeLeases
+from ganeti.model.names import NodeUuid
+from ganeti.ops.services import LeaseEnd
+from ganeti.recovery.lease import Grant, Stamp
+
+NODE = NodeUuid("n2")
+
+
+class Bench:
+    """Leases over a configuration and a clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+        self.left: float | None = None
+        cluster = SimpleNamespace(auto_fence_after=30, auto_failover_after=None, master_node="n1")
+        self.cluster = cluster
+        current = SimpleNamespace(
+            cluster=cluster, nodes={NODE: 1}, ndparams=lambda _node: {"watchdog": "/dev/watchdog"}
+        )
+        store = cast(Store, SimpleNamespace(current=current))
+        clock: Any = SimpleNamespace(monotonic=lambda: self.time)
+        self.leases = NodeLeases(store, lambda: self.left, clock)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_a_node_gets_its_newest_stamp_back_and_its_watchdog(bench: Bench) -> None:
+    assert bench.leases.grant(NODE) == Grant(None, 30, "/dev/watchdog")
+    bench.leases.hear(NODE, 100, Stamp("boot", 7.0))
+    bench.leases.hear(NODE, 100, Stamp("boot", 6.0))
+    assert bench.leases.grant(NODE) == Grant(Stamp("boot", 7.0), 30, "/dev/watchdog")
+
+
+def test_without_the_limit_nodes_need_no_lease(bench: Bench) -> None:
+    bench.cluster.auto_fence_after = None
+    bench.leases.hear(NODE, 100, Stamp("boot", 7.0))
+    assert bench.leases.grant(NODE) == Grant(Stamp("boot", 7.0), 0, "/dev/watchdog")
+    with bench.leases.hold_back(NODE) as end:
+        assert end == LeaseEnd(None, watchdog=False)
+
+
+def test_a_master_that_may_not_act_grants_nothing(bench: Bench) -> None:
+    bench.left = -0.1
+    assert bench.leases.grant(NODE) is None
+
+
+def test_a_lease_that_is_held_back_is_over_after_its_time(bench: Bench) -> None:
+    bench.leases.hear(NODE, 100, Stamp("boot", 7.0, armed=True))
+    bench.leases.grant(NODE)
+    bench.time = 110.0
+    bench.leases.grant(NODE)  # the same stamp: the lease of the node is no longer by that
+    with bench.leases.hold_back(NODE) as end:
+        assert bench.leases.grant(NODE) is None
+        assert end.watchdog
+        assert end.over == pytest.approx(100 + 30 * 1.01 / 0.99)
+    assert bench.leases.grant(NODE) is not None
+
+
+def test_a_new_master_waits_for_the_leases_of_the_one_before(bench: Bench) -> None:
+    bench.cluster.auto_failover_after = 15
+    with bench.leases.hold_back(NODE) as end:
+        assert end.over is not None
+        assert end.over > 100 + 15 + 30
+
+
+def test_silent_nodes_are_fenced_if_something_can_prove_their_death(bench: Bench) -> None:
+    nodes = [NodeUuid("n1"), NODE, NodeUuid("n3")]
+    assert bench.leases.find_silent(nodes, lambda _node: False) == []
+    bench.time = 131.0
+    for node in ("n1", "n3"):
+        bench.leases.hear(NodeUuid(node), 131.0, None)
+    assert bench.leases.find_silent(nodes, lambda _node: False) == []
+    (found,) = bench.leases.find_silent(nodes, lambda _node: True)
+    assert found.node == NODE
+    assert bench.leases.grant(NODE) is None
+    bench.leases.note_fence(NODE, begun=True)
+    assert bench.leases.find_silent(nodes, lambda _node: True) == []

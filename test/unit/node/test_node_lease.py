@@ -1,0 +1,218 @@
+"""Without a lease of the master nothing starts here, and guests that may move are ended."""
+
+from __future__ import annotations
+
+import os
+import pty
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from local_node import LocalNode
+from node_samples import INSTANCE, again, instance
+from waiting import wait_for
+
+from ganeti import errors
+from ganeti.base.clock import SYSTEM, Clock
+from ganeti.model import ssconf_keys
+from ganeti.node.context import NodeContext
+from ganeti.node.lease import NodeLease
+from ganeti.node.watchdog import Watchdog, WatchdogError
+from ganeti.paths import Paths
+from ganeti.recovery.lease import Grant
+
+SECONDS = 30.0
+
+
+class Jumping(Clock):
+    """The clock of the machine, and what a test adds to it."""
+
+    ahead = 0.0
+
+    def now(self) -> float:
+        return SYSTEM.now() + self.ahead
+
+    def monotonic(self) -> float:
+        return SYSTEM.monotonic() + self.ahead
+
+
+class Rig:
+    """A node on the fake hypervisor, whose master calls when the test says so."""
+
+    def __init__(self, paths: Paths) -> None:
+        self.clock = Jumping()
+        self.paths = paths
+        self.node = LocalNode(NodeContext(paths, "node1.example.com", clock=self.clock))
+        self.lease: NodeLease = self.node.lease
+        self.lease.start()
+
+    def call(self, seconds: float = SECONDS, watchdog: str = "") -> None:
+        """Two calls of the master: the second brings back the stamp of the first."""
+        self.lease.take(Grant(None, seconds, watchdog))
+        self.lease.take(Grant(self.lease.make_stamp(), seconds, watchdog))
+
+    def list_movable(self, *names: str) -> None:
+        path = self.paths.ssconf(ssconf_keys.HA_INSTANCES)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(names) + "\n")
+        self.paths.ssconf(ssconf_keys.HYPERVISOR_LIST).write_text("fake\n")
+
+    def runs(self) -> bool:
+        return bool(self.node.instance_list(["fake"], {}) == [INSTANCE])
+
+
+@pytest.fixture
+def rig(paths: Paths) -> Iterator[Rig]:
+    made = Rig(paths)
+    yield made
+    made.node.stop()
+
+
+def test_where_nodes_have_no_leases_guests_start(rig: Rig) -> None:
+    rig.call(seconds=0)
+    rig.node.instance_start(instance(), False, [])
+    assert rig.runs()
+
+
+def test_a_node_starts_nothing_until_it_has_a_lease(rig: Rig) -> None:
+    rig.lease.take(Grant(None, SECONDS))
+    with pytest.raises(errors.RunRightError, match="has no lease of the master"):
+        rig.node.instance_start(instance(), False, [])
+    rig.call()
+    rig.node.instance_start(instance(), False, [])
+    assert rig.runs()
+
+
+def test_the_lease_ends_after_two_thirds_also_when_the_machine_slept(rig: Rig) -> None:
+    rig.call()
+    rig.clock.ahead = SECONDS * 2 / 3 - 5
+    item = instance()
+    rig.node.instance_start(item, False, [])
+    rig.clock.ahead = SECONDS * 2 / 3
+    rig.node.instance_shutdown(item, 0, [])
+    with pytest.raises(errors.RunRightError, match="has no lease"):
+        rig.node.instance_start(again(item), False, [])
+
+
+def test_a_guest_that_may_move_is_ended_with_the_lease(rig: Rig) -> None:
+    rig.list_movable(INSTANCE)
+    rig.call()
+    rig.node.instance_start(instance(), False, [])
+    rig.clock.ahead = SECONDS * 2 / 3
+    wait_for(lambda: not rig.runs(), "the guest still runs", 10)
+
+
+def test_other_guests_stay(rig: Rig) -> None:
+    rig.list_movable("db1.example.com")
+    rig.call()
+    rig.node.instance_start(instance(), False, [])
+    rig.clock.ahead = SECONDS * 2 / 3
+    rig.lease._end_guests()
+    assert rig.runs()
+
+
+def test_a_lease_that_is_given_up_ends_no_guest(rig: Rig) -> None:
+    rig.list_movable(INSTANCE)
+    rig.call()
+    rig.node.instance_start(instance(), False, [])
+    rig.call(seconds=0)
+    rig.clock.ahead = 2 * SECONDS
+    assert rig.lease.explain_refusal() == ""
+    rig.lease._end_guests()
+    assert rig.runs()
+
+
+def test_a_stamp_of_another_boot_renews_nothing(rig: Rig) -> None:
+    stamp = rig.lease.make_stamp()
+    rig.lease.take(Grant(type(stamp)("another boot", stamp.at), SECONDS))
+    assert rig.lease.explain_refusal() != ""
+
+
+class Device:
+    """A terminal in place of a watchdog: what is written to it can be read."""
+
+    def __init__(self) -> None:
+        self.read_end, self._own = pty.openpty()
+        tty.setraw(self._own)
+        os.set_blocking(self.read_end, False)
+        self.path = os.ttyname(self._own)
+        self.seconds = 0
+        self.shortest = 0
+
+    def set_timeout(self, _fd: int, seconds: int) -> int:
+        self.seconds = max(seconds, self.shortest)
+        return self.seconds
+
+    def read(self) -> bytes:
+        try:
+            return os.read(self.read_end, 1000)
+        except BlockingIOError:
+            return b""
+
+    def close(self) -> None:
+        os.close(self.read_end)
+        os.close(self._own)
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    made = Device()
+    yield made
+    made.close()
+
+
+def test_the_watchdog_is_fed_only_with_a_lease(rig: Rig, device: Device) -> None:
+    rig.lease._watchdog = Watchdog(device.set_timeout)
+    rig.call(watchdog=device.path)
+    rig.call(watchdog=device.path)
+    assert rig.lease.make_stamp().armed
+    assert (set(device.read()), device.seconds) == ({0}, 9)
+    rig.clock.ahead = SECONDS * 2 / 3
+    rig.lease.note_begin()
+    device.read()
+    rig.lease.note_begin()
+    assert device.read() == b""
+
+
+def test_the_watchdog_stays_on_until_the_master_knows_that_it_is_off(
+    rig: Rig, device: Device
+) -> None:
+    rig.lease._watchdog = Watchdog(device.set_timeout)
+    for _ in range(2):
+        rig.call(watchdog=device.path)
+    device.read()
+    known_as_armed = rig.lease.make_stamp()
+    rig.lease.take(Grant(known_as_armed, SECONDS, ""))
+    assert b"V" not in device.read()
+    assert not rig.lease.make_stamp().armed
+    rig.call()
+    assert device.read().endswith(b"V")
+
+
+def test_a_watchdog_that_is_too_slow_is_not_counted_on(device: Device) -> None:
+    device.shortest = 60
+    with pytest.raises(WatchdogError, match="after 60 s, and 9 s are needed"):
+        Watchdog(device.set_timeout).feed(device.path, 9)
+    assert device.read() == b"V"
+
+
+def test_a_watchdog_that_is_on_is_fed_although_it_is_too_slow_now(device: Device) -> None:
+    device.shortest = 15
+    dog = Watchdog(device.set_timeout)
+    dog.feed(device.path, 19)
+    device.read()
+    with pytest.raises(WatchdogError):
+        dog.feed(device.path, 9)
+    assert (device.read(), device.seconds) == (b"\0", 19)
+    dog.leave()
+
+
+def test_a_file_is_no_watchdog(tmp_path: Path) -> None:
+    path = tmp_path / "watchdog"
+    path.write_text("precious")
+    with pytest.raises(WatchdogError, match="is not a watchdog device"):
+        Watchdog().feed(str(path), 9)
+    with pytest.raises(WatchdogError, match="No such file"):
+        Watchdog().feed(f"{path}2", 9)
+    assert path.read_text() == "precious"

@@ -1,0 +1,207 @@
+"""What proves that a node is dead, and who starts elsewhere then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from one_process import OneProcess
+
+from ganeti import errors
+from ganeti.config.changes import Author
+from ganeti.node import fence_agents
+from ganeti.opcodes import registry, wire
+from ganeti.opcodes.node import OpNodeFence
+from ganeti.ops.services import LeaseEnd
+
+NODE2 = "node2.example.com"
+WEB, DB, FILES = "web1.example.com", "db1.example.com", "files1.example.com"
+#: A switch of power: a file says whether the host is on. ``lies``: it stays on, and off is said.
+AGENT = """#!/bin/sh
+read_all=$(cat)
+echo "$read_all" >> {log}
+case "$read_all" in
+  *passwd=wrong*) echo "login failed" >&2; exit 1;;
+  *action=off*) {off};;
+  *action=status*) {status};;
+esac
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[OneProcess]:
+    made = OneProcess(tmp_path / "c")
+    yield made
+    made.close()
+
+
+class Agent:
+    """``fence_stub`` for node2."""
+
+    def __init__(self, cluster: OneProcess, off: str = "rm -f {power}") -> None:
+        paths = cluster.paths["node1"]
+        self.power, self.log = paths.root / "power", paths.root / "agent.log"
+        self.power.touch()
+        program = paths.fence_agent_search_path[0] / "fence_stub"
+        program.parent.mkdir(parents=True)
+        program.write_text(
+            AGENT.format(
+                log=self.log,
+                off=off.format(power=self.power),
+                status=f"test -e {self.power} || exit 2",
+            )
+        )
+        program.chmod(0o755)
+        self.parameters = paths.fence_parameters / NODE2
+        self.parameters.parent.mkdir(parents=True)
+        self.write("# the rack\nip=192.0.2.9\npasswd=secret\n")
+        set_ndparams(cluster, fence_agent="fence_stub")
+
+    def write(self, text: str, mode: int = 0o600) -> None:
+        self.parameters.write_text(text)
+        self.parameters.chmod(mode)
+
+
+def set_ndparams(cluster: OneProcess, **values: Any) -> None:
+    node = cluster.node(2)
+    cluster.store.change("test", Author(), lambda draft: draft.update(node, ndparams=values))
+
+
+def add(cluster: OneProcess, name: str, template: str = "sharedfile", **more: Any) -> None:
+    params: dict[str, Any] = {
+        "instance_name": name,
+        "mode": "create",
+        "os_type": "noop",
+        "disk_template": template,
+        "disks": [{"size": 1}],
+        "nics": [],
+        "pnode": NODE2,
+        **more,
+    }
+    cluster.run(wire.decode(registry.find("OP_INSTANCE_CREATE"), params))
+
+
+def fence(cluster: OneProcess, **how: Any) -> dict[str, Any]:
+    result: dict[str, Any] = cluster.run(OpNodeFence(node_name=NODE2, **how))
+    return result
+
+
+def kill(cluster: OneProcess) -> None:
+    cluster.silent.add(cluster.node(2).uuid)
+
+
+def test_the_agent_switches_the_node_off(cluster: OneProcess) -> None:
+    agent = Agent(cluster)
+    kill(cluster)
+    done = fence(cluster)
+    assert done["proof"] == "fence_stub has switched it off, and says that it is off"
+    assert not agent.power.exists()
+    assert "ip=192.0.2.9\npasswd=secret\naction=off\n" in agent.log.read_text()
+    assert cluster.held_back.count(cluster.node(2).uuid) >= 1
+    assert not any("secret" in line for line in cluster.log)
+
+
+def test_an_agent_that_leaves_the_node_on_proves_nothing(cluster: OneProcess) -> None:
+    Agent(cluster, off=":")
+    kill(cluster)
+    with pytest.raises(errors.OpExecError, match="says that it is still on"):
+        fence(cluster)
+
+
+def test_a_device_that_lies_meets_a_node_that_answers(cluster: OneProcess) -> None:
+    """It says off and is on: the lease is waited for, and then the node is called again."""
+    Agent(cluster)
+    kill(cluster)
+    cluster.lease_end = LeaseEnd(cluster.clock.monotonic() + 0.2, watchdog=False)
+    node, before = cluster.node(2).uuid, len(cluster.steps)
+    cluster.store.step = lambda _what: None  # type: ignore[method-assign]
+
+    def revive(text: str) -> None:
+        if "lease of node" in text:
+            cluster.silent.discard(node)
+
+    class Log(list[str]):
+        def append(self, text: str) -> None:
+            revive(text)
+            super().append(text)
+
+    cluster.log = Log()
+    with pytest.raises(errors.OpExecError, match="the node answers, so it is not dead"):
+        fence(cluster)
+    assert len(cluster.steps) > before
+    assert not cluster.node(2).offline
+
+
+def test_a_watchdog_proves_death_when_the_lease_is_over(cluster: OneProcess) -> None:
+    kill(cluster)
+    end = cluster.clock.monotonic() + 0.3
+    cluster.lease_end = LeaseEnd(end, watchdog=True)
+    assert fence(cluster)["proof"] == "its lease is over, and its watchdog has reset it by then"
+    assert cluster.clock.monotonic() >= end
+
+
+def test_silence_alone_proves_nothing(cluster: OneProcess) -> None:
+    kill(cluster)
+    cluster.lease_end = LeaseEnd(0.0, watchdog=False)
+    with pytest.raises(errors.OpPrereqError, match="nothing can prove that node node2"):
+        fence(cluster)
+    assert "confirmed" in fence(cluster, confirm=True)["proof"]
+
+
+def test_the_policy_says_who_fails_over(cluster: OneProcess) -> None:
+    add(cluster, WEB, beparams={"ha": "failover"})
+    add(cluster, DB, beparams={"ha": "restart"})
+    add(cluster, FILES)
+    kill(cluster)
+    done = fence(cluster, confirm=True)
+    assert len(done["jobs"]) == 2  # the role of the node, and web1
+    assert {item["instance"]: item["reason"] for item in done["left"]} == {
+        DB: "its backend parameter ha is restart, so it starts when the node is back",
+        FILES: "tag ganeti:watcher:autorepair:failover is missing on it, its group and the cluster",
+    }
+
+
+def test_a_test_of_the_devices_changes_nothing(cluster: OneProcess) -> None:
+    with pytest.raises(errors.OpExecError, match="no fence agent, no out-of-band helper and no"):
+        fence(cluster, test=True)
+    agent = Agent(cluster)
+    assert fence(cluster, test=True)["test"] == [
+        "fence agent fence_stub says that it is on",
+        "watchdog: none is on",
+        "the node answers",
+    ]
+    agent.power.unlink()
+    with pytest.raises(errors.OpExecError, match="says that it is off, but it answers"):
+        fence(cluster, test=True)
+    agent.write("passwd=wrong\n")
+    with pytest.raises(errors.OpExecError, match="login failed"):
+        fence(cluster, test=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "problem"),
+    [
+        ("passwd=secret\n", 0o640, "can be read by others than root: chmod 600"),
+        ("passwd secret\n", 0o600, "entry 1 of .* is not name=value"),
+        ("ip=1\naction=on\n", 0o600, "entry 2 of .* sets the action"),
+    ],
+)
+def test_parameters_that_cannot_be_used(
+    cluster: OneProcess, text: str, mode: int, problem: str
+) -> None:
+    agent = Agent(cluster)
+    agent.write(text, mode)
+    with pytest.raises(errors.ParameterError, match=problem) as caught:
+        fence_agents.run(cluster.paths["node1"], "fence_stub", "status", NODE2, 5)
+    assert "secret" not in str(caught.value)
+
+
+def test_agents_and_nodes_are_names_only(cluster: OneProcess) -> None:
+    paths = cluster.paths["node1"]
+    for agent, node in (("../bin/sh", NODE2), ("fence_stub", "../passwd"), ("sh", NODE2)):
+        with pytest.raises(errors.ParameterError):
+            fence_agents.run(paths, agent, "status", node, 5)
+    with pytest.raises(errors.ParameterError, match="package fence-agents"):
+        fence_agents.run(paths, "fence_nothing_here", "status", NODE2, 5)
