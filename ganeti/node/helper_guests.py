@@ -22,14 +22,15 @@ from ganeti.base import files
 from ganeti.base.clock import Deadline
 from ganeti.guest_os import definition, environment, helper, scripts
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid
+from ganeti.model.names import DiskMode
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
 from ganeti.node.images import Images
 from ganeti.node.instances import Instances
 from ganeti.rpc.calls.helper_guests import HelperGuestCalls
-from ganeti.rpc.objects import HelperTask, NodeDisk, NodeInstance
+from ganeti.rpc.objects import HelperTask, NodeInstance
+from ganeti.storage.file import describe_file
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class HelperGuests(HelperGuestCalls):
             directory = work.enter_context(_work(paths.helper_guests))
             own = [
                 self._make_image(directory, task, progress),
-                _make_disk(_write(directory / "package", package), DiskMode.RO),
+                _attach(_write(directory / "package", package), DiskMode.RO),
             ]
             progress.set(0, 0)
             console = _Console(self._console_log(guest))
@@ -111,7 +112,7 @@ class HelperGuests(HelperGuestCalls):
             return str(path)
 
         self._images.put(task.image, place, progress)
-        return _make_disk(path, DiskMode.RW)
+        return _attach(path, DiskMode.RW)
 
     def _console_log(self, guest: NodeInstance) -> Path:
         driver = self._context.hypervisor(guest.hypervisor)
@@ -226,12 +227,5 @@ def _write(path: Path, data: bytes) -> Path:
     return path
 
 
-def _make_disk(path: Path, mode: DiskMode) -> AttachedDisk:
-    disk = NodeDisk(
-        uuid=DiskUuid(str(uuid4())),
-        dev_type=DiskTemplate.FILE,
-        logical_id=("loop", str(path)),
-        size=-(-path.stat().st_size // _MIB),
-        mode=mode,
-    )
-    return AttachedDisk(disk, str(path))
+def _attach(path: Path, mode: DiskMode) -> AttachedDisk:
+    return AttachedDisk(describe_file(path, mode), str(path))

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from ganeti import errors
 from ganeti.base import files
-from ganeti.images import location, making, shelf, source, writing
+from ganeti.images import location, making, shelf, source, web, writing
 from ganeti.net.tls.contexts import Identity
 from ganeti.node.context import NamedLocks, NodeContext
 from ganeti.node.copying import Copies, Progress
@@ -104,7 +104,7 @@ class Images(ImageCalls):
         """Copy what a source names into an empty file of a directory; returns its SHA-256."""
         paths = self._context.paths
         if source.is_url(given):
-            return source.download(given, fd, tell, most=making.find_free(directory))
+            return web.download(given, fd, tell, most=making.find_free(directory))
         if not location.is_location(given):
             return source.copy_upload(paths.image_uploads / given, fd, tell)
         opened = location.open_file(Path(paths.local(given)), paths.os_images)

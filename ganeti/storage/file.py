@@ -15,10 +15,12 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
+from uuid import uuid4
 
 import msgspec
 
 from ganeti import errors
+from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import file_paths
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
@@ -35,6 +37,17 @@ _FICLONE = 0x40049409
 _CANNOT_SHARE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY, errno.EXDEV, errno.ENOSYS)
 #: Another disk of the instance may remove the directory as empty before this one is in it.
 _CREATE_ATTEMPTS = 5
+
+
+def describe_file(path: Path, mode: DiskMode) -> NodeDisk:
+    """A file as a disk that no configuration has. OSError when it is missing."""
+    return NodeDisk(
+        uuid=DiskUuid(str(uuid4())),
+        dev_type=DiskTemplate.FILE,
+        logical_id=("loop", str(path)),
+        size=-(-path.stat().st_size // MIB),
+        mode=mode,
+    )
 
 
 class _CannotShareError(Exception):

@@ -17,6 +17,7 @@ from local_cluster import Cluster
 from rapi_daemon import RapiDaemon, basic, descriptors, threads
 from waiting import wait_for
 
+from ganeti.rapi import client_jobs
 from ganeti.rapi.client import (
     CertificateError,
     EventsLost,
@@ -183,6 +184,10 @@ def test_events_of_another_run_are_lost(rapi: RapiDaemon, client: GanetiRapiClie
 
 # waits
 
+#: Seconds; an answer that comes only because the time of the client is over comes later.
+ANSWER_LIMIT = 20.0
+assert ANSWER_LIMIT < client_jobs._LONGEST_WAIT / 2
+
 
 def test_many_clients_wait_for_a_job_and_hold_nothing(
     rapi: RapiDaemon, client: GanetiRapiClient
@@ -190,27 +195,24 @@ def test_many_clients_wait_for_a_job_and_hold_nothing(
     """More than the daemon has workers; the answer comes when the job ends, not at a time-out."""
     held = rapi.cluster.gnt("debug delay --submit", "4")
     job = int(held.err.split()[-1] if "JobID" in held.err else held.out.split()[-1])
-    got: list[tuple[str, float]] = []
+    got: list[str] = []
 
     def wait() -> None:
         with rapi.client() as mine:
-            status = mine.Wait(job)["status"]
-            got.append((status, time.monotonic()))
+            got.append(mine.Wait(job)["status"])
 
     before = descriptors(rapi.pid())
     waiters = [threading.Thread(target=wait, daemon=True) for _ in range(60)]
     for waiter in waiters:
         waiter.start()
     wait_for(lambda: descriptors(rapi.pid()) >= before + 60, "all clients are connected")
-    began = time.monotonic()
+    # Others are served while they wait.
     assert client.GetVersion() == 2
-    assert time.monotonic() - began < 1
     assert client.Wait(job, timeout=0)["status"] in ("queued", "waiting", "running")
+    end = time.monotonic() + ANSWER_LIMIT
     for waiter in waiters:
-        waiter.join(20)
-    assert [status for status, _moment in got] == ["success"] * 60
-    moments = [moment for _status, moment in got]
-    assert max(moments) - min(moments) < 2
+        waiter.join(max(0.0, end - time.monotonic()))
+    assert got == ["success"] * 60
 
 
 def test_the_published_form_of_the_wait(client: GanetiRapiClient) -> None:

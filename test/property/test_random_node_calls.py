@@ -110,6 +110,7 @@ def samples(paths: Paths) -> dict[str, Any]:
             "disk_size": 1,
             "sources": [["node2", "192.0.2.2"]],
         },
+        "HelperTask": {"image": "/srv/none", "installs": True, "timeout": 1},
         "BackupPlace": place,
         "BackupRequest": {"place": place, "settings": "[export]"},
         "ImportExportOptions": {"compress": "gzip", "magic": "m", "connect_timeout": 1},

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ganeti import errors
-from ganeti.images import source
+from ganeti.images import source, web
 
 DATA = os.urandom(1 << 20)
 SHA256 = hashlib.sha256(DATA).hexdigest()
@@ -73,7 +73,7 @@ def target(tmp_path: Path) -> Iterator[int]:
 
 
 def download(url: str, target: int, most: int = MOST) -> str:
-    return source.download(url, target, lambda _done, _size: None, most=most)
+    return web.download(url, target, lambda _done, _size: None, most=most)
 
 
 def read(target: int) -> bytes:
@@ -82,7 +82,7 @@ def read(target: int) -> bytes:
 
 def test_whole_file_and_how_far_it_is(server: Server, target: int) -> None:
     told: list[tuple[int, int]] = []
-    found = source.download(server.url, target, lambda *far: told.append(far), most=MOST)
+    found = web.download(server.url, target, lambda *far: told.append(far), most=MOST)
     assert (found, read(target)) == (SHA256, DATA)
     assert told[-1] == (len(DATA), len(DATA))
     assert [done for done, _size in told] == sorted({done for done, _size in told})

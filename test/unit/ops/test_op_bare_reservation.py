@@ -57,6 +57,7 @@ VALUES: dict[str, Any] = {
     "node_names": ["node2.example.com"],
     "on": True,
     "image_name": "debian",
+    "notification_name": "chat",
     "source": "debian.qcow2",
     "description": "",
 }
