@@ -83,7 +83,8 @@ def run(call: Call, **changes: object) -> Any:
 def changes(call: Call, *, besides: Collection[str] = (), **more: object) -> WireOp:
     """Parameters that options with a value give, and ``more``; None where nothing is to change.
 
-    Switches that stand for no value and the fields in ``besides`` only say how.
+    Switches that stand for no value and the fields in ``besides`` only say how. A switch that
+    changes something by itself belongs into ``more``, with None where it was not given.
 
     Raises:
         OpPrereqError: nothing was given.

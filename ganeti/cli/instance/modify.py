@@ -63,7 +63,7 @@ def modify(call: Call) -> None:
 
     A parameter with a minus sign in front, as in -B -maxmem, goes back to its default.
     """
-    changes = jobs.changes(call, besides=_WHERE)
+    changes = jobs.changes(call, besides=_WHERE, reseed=call.opts.reseed or None)
     result = jobs.run(call, **changes)
     if not result:
         return

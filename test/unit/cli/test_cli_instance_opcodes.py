@@ -362,6 +362,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     ("modify --offline web1", about("OP_INSTANCE_SET_PARAMS", offline=True)),
     ("modify --online web1", about("OP_INSTANCE_SET_PARAMS", offline=False)),
+    ("modify --reseed web1", about("OP_INSTANCE_SET_PARAMS", reseed=True)),
     # tags
     (
         "add-tags web1 a b",
