@@ -76,9 +76,3 @@ def test_the_first_failure_ends_the_run(tmp_path: Path) -> None:
     assert code == 1
     assert "stopping after" in text
     assert not (tmp_path / "d.ended").exists()
-
-
-def test_workers_end_when_the_process_that_hands_out_is_killed(tmp_path: Path) -> None:
-    kill = "import signal; os.kill(os.getppid(), signal.SIGKILL)"
-    code, _text = _run(tmp_path, a=kill, b="pass")  # returns when all have closed their output
-    assert code == -9
