@@ -279,7 +279,8 @@ class ObjectsClient:
     ) -> str:
         """Add a filter rule; its uuid."""
         body = _rule(priority, predicates, action, reason_trail)
-        return str(self._link.request("POST", f"{ROOT}/filters", None, body))
+        found = self._link.request("POST", f"{ROOT}/filters", None, body, repeatable=False)
+        return str(found)
 
     def ReplaceFilter(
         self,
