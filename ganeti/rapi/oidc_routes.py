@@ -63,7 +63,7 @@ def _redirect(place: str, cookie: str) -> Ready:
         "Cache-Control": "no-store",
         "Referrer-Policy": "no-referrer",
     }
-    return Ready(b"null", headers=headers, status=303)
+    return Ready(b"", headers=headers, status=303)
 
 
 def _read_cookie(call: Call) -> str:

@@ -203,7 +203,7 @@ def _responses(route: Route) -> Document:
     for status in statuses(route):
         phrase = HTTPStatus(status).phrase
         found[str(status)] = {"description": phrase}
-        if status != 304:
+        if status not in (303, 304):
             found[str(status)]["content"] = {
                 "application/json": {"schema": {"$ref": "#/components/schemas/Error"}}
             }

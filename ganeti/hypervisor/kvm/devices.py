@@ -113,11 +113,15 @@ def disk_id(uuid: str) -> str:
     return f"hd-{device_id('disk', uuid).removeprefix('disk-')}"
 
 
-def throttle(drive: Drive) -> dict[str, str | int]:
+def throttle(drive: Drive, params: KvmParams) -> dict[str, str | int]:
     """Arguments of ``block_set_io_throttle``; 0 stands for no limit."""
+    device = disk_id(drive.uuid)
+    if _DISK_MODELS.get(params.disk_type) == "virtio-blk-pci":
+        # The PCI device is only a proxy: the disk belongs to the device behind it.
+        device = f"/machine/peripheral/{device}/virtio-backend"
     apart = dict.fromkeys(("iops_rd", "iops_wr", "bps_rd", "bps_wr"), 0)
     limits = {"iops": drive.max_iops, "bps": drive.max_bandwidth << 20}
-    return {"id": disk_id(drive.uuid), **limits, **apart}
+    return {"id": device, **limits, **apart}
 
 
 def nic_id(uuid: str) -> str:

@@ -129,7 +129,7 @@ class Hotplug:
                 undo.pop_all()
             change.save(drives=add_drive(change.runtime.drives, drive), places=places.taken)
             if drive.limited:
-                setup.limit(change.qmp, drive)
+                setup.limit(change.qmp, drive, change.params)
 
     def _open_disk(self, change: Change, drive: Drive, undo: contextlib.ExitStack) -> None:
         node = devices.device_id("disk", drive.uuid)
@@ -175,7 +175,7 @@ class Hotplug:
                 )
             limits = {"max_iops": disk.max_iops, "max_bandwidth": disk.max_bandwidth}
             drive = msgspec.structs.replace(known[0], **limits)
-            setup.limit(change.qmp, drive)
+            setup.limit(change.qmp, drive, change.params)
             drives = [drive if d.uuid == drive.uuid else d for d in change.runtime.drives]
             change.save(drives=tuple(drives))
 

@@ -41,12 +41,12 @@ def finish(
     pin_each(qmp, masks)
     for drive in drives:
         if drive.limited:
-            limit(qmp, drive)
+            limit(qmp, drive, params)
 
 
-def limit(qmp: Qmp, drive: Drive) -> None:
+def limit(qmp: Qmp, drive: Drive, params: KvmParams) -> None:
     """Keep the guest to the limits of a disk, now and until they are changed; HypervisorError."""
-    qmp.command("block_set_io_throttle", devices.throttle(drive))
+    qmp.command("block_set_io_throttle", devices.throttle(drive, params))
 
 
 def pin_each(qmp: Qmp, masks: Sequence[pinning.Mask]) -> None:

@@ -177,6 +177,13 @@ def test_a_guest_is_kept_to_the_limits_of_its_disks(kvm: Any) -> None:
         kvm.driver.limit_disk(instance, disk(kvm).disk)
 
 
+@pytest.mark.parametrize("bus", ["scsi", "ide"])
+def test_limits_on_other_buses(kvm: Any, bus: str) -> None:
+    instance = kvm.instance(disk_type=bus)
+    kvm.start(instance, boot_sectors.ejecting, more=[slow := disk(kvm, max_iops=50)])
+    assert limits(kvm, instance, slow) == (50, 0)
+
+
 def test_card_comes_and_goes(kvm: Any) -> None:
     instance = kvm.instance()
     kvm.start(instance, boot_sectors.ejecting)

@@ -65,10 +65,11 @@ class _Planner:
         given = params.to_wire()
         wrong = sorted(set(given) - set(disk_settings.KEYS))
         if wrong:
-            hint = " (see gnt-instance grow-disk)" if "size" in wrong else ""
+            hint = f", only {', '.join(disk_settings.KEYS)}"
+            if "size" in wrong:
+                hint = " (see gnt-instance grow-disk)"
             raise errors.make_invalid_error(
-                f"disk {index}: {', '.join(wrong)} of an existing disk cannot be changed, only"
-                f" {', '.join(disk_settings.KEYS)}{hint}"
+                f"disk {index}: {', '.join(wrong)} of an existing disk cannot be changed{hint}"
             )
         if params.spindles is not None:
             checks.spindles_count(self._ctx.config, f"disk {index}", disk.nodes)
