@@ -103,7 +103,7 @@ def test_the_address_is_put_on_and_taken_off_again_and_again(
 
 
 def test_neighbours_are_told_and_need_not_answer(space: Space) -> None:
-    """Of IPv6 addresses the kernel tells them; see ``test/partition/test_master_address.py``."""
+    """Of IPv6 addresses the kernel tells them; see ``test/partition/test_partition_address.py``."""
     space.announced.unlink(missing_ok=True)
     done = space.setup("start", V4)
     assert (done.returncode, "arping failed" in done.stdout) == (0, True)
