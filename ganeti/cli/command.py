@@ -89,7 +89,7 @@ class Call:
         from ganeti.cli import notices
         from ganeti.luxi.client import Client
 
-        return Client(on_lost=notices.connection_lost, on_wait=notices.say, follow=True)
+        return Client(on_lost=notices.connection_lost)
 
 
 Run = Callable[[Call], int | None]

@@ -220,7 +220,6 @@ COMMANDS: dict[str, dict[str, str]] = {
         'allocator': 'commands',
         'locks': 'commands',
         'metad': 'parts',
-        'relay': 'parts',
         'submit-job': 'commands',
         'test-jobqueue': 'queue_check',
         'test-osparams': 'commands',

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
@@ -20,7 +19,6 @@ from ganeti.cli.command import Call
 from ganeti.cli.failures import Exit
 from ganeti.cli.options import PRIORITIES
 from ganeti.luxi.client import Client, LogEntry
-from ganeti.model.names import SHORT_LIVED_KEY
 
 #: Seconds of one wait for news of a job; only how often a connection is used.
 WAIT_SECONDS = 60
@@ -123,18 +121,13 @@ def run_for_result(call: Call, op_id: str, **params: object) -> Any:
 
 def run_ops(call: Call, ops: Sequence[WireOp], *, feedback: Feedback | None = None) -> list[Any]:
     """Like :func:`run_op` for one job of several opcodes; the result of each."""
-    job_id = call.client.submit_job(ops, _make_key())
+    job_id = call.client.submit_job(ops)
     if getattr(call.opts, "print_jobid", False):
         print(job_id, flush=True)
     if getattr(call.opts, "submit_only", False):
         _say_submitted(job_id)
         raise Exit(0)
     return wait(call.client, job_id, feedback=feedback)
-
-
-def _make_key() -> str:
-    """A key for jobs, so that they can be submitted again when the connection is lost."""
-    return f"{SHORT_LIVED_KEY}{uuid.uuid4().hex}"
 
 
 def wait(
@@ -284,7 +277,7 @@ def run_many(call: Call, work: Sequence[tuple[str, WireOp]], *, announce: bool) 
     ``announce`` prints the ids first. With ``--submit`` they are printed with their names and
     the command ends, with a failure if one was refused.
     """
-    submitted = call.client.submit_many_jobs([[op] for _, op in work], _make_key())
+    submitted = call.client.submit_many_jobs([[op] for _, op in work])
     tasks = [
         Task(name, item.job_id, item.error) for (name, _), item in zip(work, submitted, strict=True)
     ]

@@ -24,7 +24,7 @@ def warn(text: str) -> None:
 def connection_lost(reason: str) -> None:
     """Tell that the master daemon went away while we asked something."""
     StatusLine.clear_current()
-    say(f"{reason.rstrip('.')}. Waiting for the master daemon ...")
+    say(f"{reason.rstrip('.')}. Trying to reach the master daemon again")
 
 
 class StatusLine:

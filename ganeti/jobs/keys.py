@@ -8,7 +8,6 @@ from ganeti import errors
 from ganeti.jobs import files as job_files
 from ganeti.jobs.files import JobFiles
 from ganeti.model.job import JobRecord
-from ganeti.model.names import SHORT_LIVED_KEY
 
 #: Longest key.
 MAX_KEY = 256
@@ -25,8 +24,7 @@ def check_key(key: str | None) -> None:
 class Keys:
     """Which job was submitted with a key. Not thread-safe.
 
-    The keys of live jobs are in their records; each key of an archived job has a file, unless it
-    is short-lived: commands have one for each job, and ask again within two minutes.
+    The keys of live jobs are in their records; each key of an archived job has a file.
     """
 
     def __init__(self, files: JobFiles) -> None:
@@ -49,9 +47,7 @@ class Keys:
 
     def list_archived(self, record: JobRecord) -> dict[str, bytes]:
         """The file, with its content, that remembers the key of a job in the archive."""
-        if record.key is None or record.key.startswith(SHORT_LIVED_KEY):
-            return {}
-        return {_file(record.key): b"%d\n" % record.id}
+        return {} if record.key is None else {_file(record.key): b"%d\n" % record.id}
 
 
 def _file(key: str) -> str:

@@ -181,8 +181,8 @@ class JobQueue:
         """Submit jobs; returns their ids when they are on disk and on enough master candidates.
 
         Dependencies on negative ids mean earlier jobs of the same call. With a ``key``, which a
-        client chooses, a second submission with the same key makes no jobs but returns the ids of
-        the first ones, whatever their status. ``notes`` are for each job the first
+        client chooses for a single job, a second submission with the same key makes no job but
+        returns the id of the first one, whatever its status. ``notes`` are for each job the first
         lines of its log.
 
         Raises:
@@ -210,7 +210,7 @@ class JobQueue:
             known = self._keys.find(key)
             if known is None:
                 made = self._make(jobs, submitter, notes)
-                if key is not None and made:
+                if key is not None:
                     made[0].record.key = key
                     self._keys.note(made[0].record)
                 names = {job_files.name_of(j.id): job_files.encode(j.record) for j in made}
@@ -218,7 +218,7 @@ class JobQueue:
                 for job in made:
                     job.submitted = written
         if known is not None:
-            return self._answer_known_key(range(known, known + len(jobs)))
+            return self._answer_known_key(known)
         try:
             self._files.wait(written, copies=True)
         except errors.GanetiError:
@@ -233,13 +233,13 @@ class JobQueue:
                 self._steps.follow_up(job, Effect.FINALIZED)
         return [job.id for job in made]
 
-    def _answer_known_key(self, ids: Sequence[int]) -> list[int]:
-        """The answer to a known key, once the first jobs with it are on enough candidates."""
-        job = self._jobs.get(ids[0])
+    def _answer_known_key(self, job_id: int) -> list[int]:
+        """The answer to a known key, once the first job with it is on enough master candidates."""
+        job = self._jobs.get(job_id)
         written = None if job is None else job.submitted
         if written is not None:
             self._files.wait(written, copies=True)
-        return list(ids)
+        return [job_id]
 
     def _withdraw(self, jobs: Sequence[Job]) -> None:
         """Forget jobs that could not be written or copied; no other job gets their ids."""

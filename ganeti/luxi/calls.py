@@ -149,12 +149,7 @@ METHODS: Mapping[str, Method] = {
             result="int",
         ),
         _change("SubmitJobToDrainedQueue", _OPS, result="int"),
-        _change(
-            "SubmitManyJobs",
-            ("jobs", "[[opcode]]"),
-            Argument("key", "str|null", optional=True),
-            result="[[bool, int|str]]",
-        ),
+        _change("SubmitManyJobs", ("jobs", "[[opcode]]"), result="[[bool, int|str]]"),
         _change("PickupJob", _JOB, result="null"),
         _change("ArchiveJob", _JOB, result="bool"),
         _change("AutoArchiveJobs", ("age", "number"), ("tmout", "number"), result="[int, int]"),

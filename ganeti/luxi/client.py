@@ -200,15 +200,9 @@ class Client(Connection):
         """Like :meth:`submit_job`, also while the queue takes no other jobs."""
         return int(self.call("SubmitJobToDrainedQueue", list(ops)))
 
-    def submit_many_jobs(
-        self, jobs: Sequence[Sequence[Mapping[str, object]]], key: str | None = None
-    ) -> list[Submission]:
-        """Hand in several jobs at once; relative dependencies count inside the batch.
-
-        ``key`` as in :meth:`submit_job`, for all of them.
-        """
-        more = [] if key is None else [key]
-        raw = self.call("SubmitManyJobs", [list(ops) for ops in jobs], *more)
+    def submit_many_jobs(self, jobs: Sequence[Sequence[Mapping[str, object]]]) -> list[Submission]:
+        """Hand in several jobs at once; relative dependencies count inside the batch."""
+        raw = self.call("SubmitManyJobs", [list(ops) for ops in jobs])
         return [Submission(int(value)) if ok else Submission(None, str(value)) for ok, value in raw]
 
     def wait_for_job_change(

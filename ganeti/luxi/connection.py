@@ -1,9 +1,8 @@
 """The connection of a LUXI client: it waits for a master daemon that starts, and comes back.
 
 A client connects with its first request and is for one thread. When the connection is lost, a
-request that only reads is asked again on a new connection, and so is a job that is submitted with a
-key; any other change is not, because nobody knows whether it was carried out. When another node
-has become the master meanwhile, such a request goes there (:mod:`ganeti.luxi.remote`).
+request that only reads is asked again on a new connection; a request that changes something is
+not, because nobody knows whether it was carried out.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from ganeti import constants, errors, paths
-from ganeti.base import patience, retry
-from ganeti.base.clock import Deadline
-from ganeti.luxi import calls, remote
+from ganeti.base import patience
+from ganeti.luxi import calls
 from ganeti.luxi.absence import explain_absence, is_master_here
 from ganeti.net import unix_socket
 
@@ -26,8 +24,6 @@ RESTART_GRACE = 2.0
 STARTING_LIMIT = 30.0
 #: Seconds to look for a new master daemon when a connection was lost while reading.
 RECONNECT_LIMIT = 60.0
-#: Methods that submit jobs, with the index of the argument that is a key.
-_KEYED = {"SubmitJob": 1, "SubmitManyJobs": 1}
 
 
 class Connection:
@@ -49,15 +45,10 @@ class Connection:
         io_timeout: float = float(constants.LUXI_READ_TIMEOUT),
         reconnect_limit: float = RECONNECT_LIMIT,
         on_lost: Callable[[str], None] | None = None,
-        on_wait: Callable[[str], None] | None = None,
-        follow: bool = False,
     ) -> None:
         """``path`` is the socket (default: that of this node); times are seconds, to be scaled.
 
         ``on_lost`` is called once whenever the connection is lost, before it is made again.
-        ``on_wait`` is called before a daemon is waited for that has died; without it, it is waited
-        for only if it starts already. With ``follow`` the connection goes to another node
-        when that one has become the master.
         """
         self._paths = paths.current()
         self._path = path or self._paths.luxi_socket
@@ -65,8 +56,6 @@ class Connection:
         self._io_timeout = patience.scale(io_timeout)
         self._reconnect_limit = patience.scale(reconnect_limit)
         self._on_lost = on_lost
-        self._on_wait = on_wait
-        self._remote = remote.Remote(self._io_timeout) if follow else None
         self._link: unix_socket.FramedClient | None = None
 
     def close(self) -> None:
@@ -74,8 +63,6 @@ class Connection:
         link, self._link = self._link, None
         if link is not None:
             link.close()
-        if self._remote is not None:
-            self._remote.close()
 
     def __enter__(self) -> Self:
         return self
@@ -101,17 +88,17 @@ class Connection:
         method = calls.find(name)
         calls.bind(method, args)
         message = calls.encode_request(name, args)
-        repeatable = method.repeatable or _has_key(name, args)
         try:
-            answer = self._exchange(message, repeatable=repeatable)
+            answer = self._exchange(message)
         except errors.ConnectionClosedError as err:
             self.close()
-            if not repeatable:
+            # With a key the same job is not made twice.
+            if not (method.repeatable or (name == "SubmitJob" and args[1:2] not in ((), (None,)))):
                 raise errors.ConnectionClosedError(
                     f"{errors.text(err)}. Nobody knows whether {name} was carried out:"
                     " check 'gnt-job list' before trying again"
                 ) from err
-            answer = self._send_again(message, errors.text(err), repeatable=True)
+            answer = self._send_again(message, errors.text(err))
         try:
             return decode(answer)
         except errors.RequestError:
@@ -119,47 +106,20 @@ class Connection:
             self.close()
             raise
 
-    def _exchange(self, message: bytes, *, repeatable: bool) -> bytes:
+    def _exchange(self, message: bytes) -> bytes:
         if self._link is not None and not self._link.is_idle():
             # Nothing was sent yet, so that this is safe for changes too.
             self.close()
-            cause = "The master daemon closed the connection"
-            return self._send_again(message, cause, repeatable=repeatable)
+            return self._send_again(message, "The master daemon closed the connection")
         if self._link is None:
             self._link = self._connect()
         return self._link.call(message)
 
-    def _send_again(self, message: bytes, cause: str, *, repeatable: bool) -> bytes:
-        """Send a request on a new connection, and if it is repeatable on as many as it needs."""
+    def _send_again(self, message: bytes, cause: str) -> bytes:
         if self._on_lost is not None:
             self._on_lost(cause)
-        end = Deadline(self._reconnect_limit)
-        while True:
-            self._link = self._reopen(end.left, follow=repeatable)
-            try:
-                return self._link.call(message)
-            except errors.ConnectionClosedError:
-                self.close()
-                if not repeatable or end.left <= 0:
-                    raise
-
-    def _reopen(self, limit: float, *, follow: bool) -> unix_socket.FramedClient:
-        """Connect to the master daemon of this node, or of the one that is the master by then."""
-        if self._remote is None or not follow:
-            return self._open_link(max(limit, 0.01))
-
-        def attempt() -> unix_socket.FramedClient | None:
-            assert self._remote is not None
-            try:
-                return self._open_link(0.0)
-            except errors.NoMasterError:
-                return self._remote.open(self._paths)
-
-        # Nothing tells when somebody begins to listen, hence the small intervals.
-        found = retry.retry_until(attempt, timeout=limit, first=0.02, largest=0.5)
-        if found is None:
-            raise explain_absence(self._path, self._paths)
-        return found
+        self._link = self._open_link(self._reconnect_limit)
+        return self._link.call(message)
 
     def _connect(self) -> unix_socket.FramedClient:
         try:
@@ -191,14 +151,5 @@ class Connection:
         from ganeti.base import daemon
 
         starting = daemon.running_pid(self._paths.pid_file(constants.MASTERD)) is not None
-        grace = STARTING_LIMIT if starting else RESTART_GRACE
-        if self._on_wait is not None and not self._paths.master_stopped_file.exists():
-            grace = STARTING_LIMIT
-            self._on_wait(f"Waiting for the master daemon for up to {grace:.0f} seconds ...")
-        return min(self._connect_timeout, patience.scale(grace))
-
-
-def _has_key(name: str, args: Sequence[object]) -> bool:
-    """Whether a request submits jobs with a key, so that they are not made twice."""
-    index = _KEYED.get(name)
-    return index is not None and args[index : index + 1] not in ((), (None,))
+        grace = patience.scale(STARTING_LIMIT if starting else RESTART_GRACE)
+        return min(self._connect_timeout, grace)

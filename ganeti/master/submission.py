@@ -48,7 +48,7 @@ class Submissions:
 
     def submit_many(self, args: dict[str, Any], peer: Credentials) -> list[list[Any]]:
         """All jobs or none; returns ``[True, id]`` for each."""
-        ids = self._take_in(args["jobs"], identify(peer), key=args.get("key"))
+        ids = self._take_in(args["jobs"], identify(peer))
         return [[True, job_id] for job_id in ids]
 
     def _take_in(self, jobs: list[Any], submitter: Submitter, **how: Any) -> list[int]:

@@ -156,9 +156,6 @@ class JobStatus(StrEnum):
 
 JOBS_FINALIZED = frozenset({JobStatus.CANCELED, JobStatus.SUCCESS, JobStatus.ERROR})
 JOBS_PENDING = frozenset({JobStatus.QUEUED, JobStatus.WAITING, JobStatus.CANCELING})
-#: Begin of a key that a client chooses for jobs (``jobs/keys.py``) and does not use for longer than
-#: it waits for one answer.
-SHORT_LIVED_KEY = "once-"
 
 
 class RebootType(StrEnum):

@@ -97,11 +97,8 @@ class FramedClient:
         io_timeout: float = float(constants.LUXI_READ_TIMEOUT),
         retry_connect: bool = False,
         max_size: int = constants.LUXI_MAX_MESSAGE,
-        sock: socket.socket | None = None,
     ) -> None:
         """Connect; blocks up to ``connect_timeout`` seconds while the listener is busy.
-
-        With ``sock`` it is connected already, and the path is only for messages.
 
         ``io_timeout`` seconds without progress end a call; an answer may take twice that in all.
         With ``retry_connect`` a missing listener is waited for as well (it is starting).
@@ -115,9 +112,7 @@ class FramedClient:
         self._io_timeout = io_timeout
         self._max_size = max_size
         self._reader = FrameReader(max_size)
-        if sock is None:
-            sock = _connect(path, connect_timeout, again=retry_connect)
-        self._sock: socket.socket | None = sock
+        self._sock: socket.socket | None = _connect(path, connect_timeout, again=retry_connect)
         self._sock.settimeout(io_timeout)
 
     def call(self, message: bytes) -> bytes:

@@ -51,7 +51,6 @@ from ganeti.rapi.client_link import (
     Error,
     GanetiApiError,
     Link,
-    MasterAwayError,
     Settings,
 )
 from ganeti.rapi.client_nodes import (
@@ -104,7 +103,6 @@ __all__ = [
     "GanetiApiError",
     "GanetiRapiClient",
     "GenericCurlConfig",
-    "MasterAwayError",
 ]
 
 GANETI_RAPI_PORT: Final = 5080
@@ -161,7 +159,6 @@ class GanetiRapiClient(JobsClient, NodesClient, InstancesClient, DisksClient):
         ca_file: str | Path | None = None,
         verify_hostname: bool = True,
         timeout: float = 120.0,
-        wait_for_master: float = 0.0,
         clock: Clock = SYSTEM,
     ) -> None:
         """Connect with the first request.
@@ -173,27 +170,17 @@ class GanetiRapiClient(JobsClient, NodesClient, InstancesClient, DisksClient):
             ca_file: certificates (PEM) one of which the server must prove to have.
             verify_hostname: whether, with ``ca_file``, the certificate must be for ``host``.
             timeout: seconds for one request.
-            wait_for_master: seconds for which a request is repeated while no master answers, as
-                during a restart or a failover. A job is submitted once whatever happens, if the
-                server knows ``Idempotency-Key``, as that of this version does.
             clock: for waiting.
         """
         if curl_factory is not None:
             raise Error("This client does not use pycurl, so curl_factory must be None")
-        settings = Settings(timeout=timeout, wait_for_master=wait_for_master)
+        settings = Settings(timeout=timeout)
         if curl_config_fn is not None:
             curl_config_fn(settings)
         if ca_file is not None:
             settings.ca_file, settings.verify_hostname = Path(ca_file), verify_hostname
         link = Link(
-            host,
-            port,
-            settings=settings,
-            username=username,
-            password=password,
-            token=token,
-            logger=logger,
-            clock=clock,
+            host, port, settings=settings, username=username, password=password, token=token
         )
         super().__init__(link, logger, clock)
         self.username = username

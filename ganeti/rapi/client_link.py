@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import logging
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -13,23 +11,16 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from ganeti import constants, errors
-from ganeti.base import jsonio, retry
-from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base import jsonio
 from ganeti.net import http_client
 from ganeti.net.http_link import BadStatus, Call, CallError, Response
 from ganeti.net.tls.contexts import public_client_context
 from ganeti.net.tls.stream import TLSError
 
-_LOG = logging.getLogger(__name__)
-
 USER_AGENT = f"Ganeti RAPI Client {constants.RELEASE_VERSION}"
 #: Arguments of a query string.
 Query = list[tuple[str, Any]]
 _OK = 200
-#: Header, in small letters, of answers of a server that reaches no master.
-MASTER_AWAY = "ganeti-master-away"
-#: Longest pause in seconds between two attempts to reach a master.
-_LONGEST_PAUSE = 2.0
 
 
 class Error(Exception):
@@ -42,10 +33,6 @@ class GanetiApiError(Error):
     def __init__(self, msg: str, code: int | None = None) -> None:
         super().__init__(msg)
         self.code = code
-
-
-class MasterAwayError(GanetiApiError):
-    """No master answers: the server cannot be reached, or reaches no master itself."""
 
 
 class CertificateError(GanetiApiError):
@@ -62,8 +49,6 @@ class Settings:
     verify_hostname: bool = False
     connect_timeout: float = 10.0
     timeout: float = 120.0
-    #: seconds to repeat a request while no master answers
-    wait_for_master: float = 0.0
 
 
 #: Changes settings in place.
@@ -82,16 +67,12 @@ class Link:
         username: str | None = None,
         password: str | None = None,
         token: str | None = None,
-        logger: logging.Logger = _LOG,
-        clock: Clock = SYSTEM,
     ) -> None:
         if token is not None and password is not None:
             raise Error("Name a password or a token, not both")
         self._host = host
         self._port = port
         self._settings = settings
-        self._logger = logger
-        self._clock = clock
         self._auth = _authorization(username, password, token)
         try:
             context = public_client_context(settings.ca_file, system=settings.system)
@@ -111,53 +92,26 @@ class Link:
         content: object = None,
         *,
         timeout: float | None = None,
-        repeatable: bool = True,
     ) -> Any:
         """Send a request and return the JSON value of the answer.
-
-        With ``wait_for_master`` it is repeated while no master answers, if it is ``repeatable``.
-        Changes carry a key, so that a job is submitted once.
 
         Raises:
             GanetiApiError: any status but 200, or no answer.
         """
         body = b"" if content is None else jsonio.dumps_bytes(content)
-        patience = self._settings.wait_for_master if repeatable else 0.0
-        headers = {"Idempotency-Key": uuid.uuid4().hex} if patience and method != "GET" else {}
-        call = self._call(method, path, query, body, timeout, headers)
-        failed: list[MasterAwayError] = []
-
-        def attempt() -> Response | None:
-            try:
-                return self._perform(call)
-            except MasterAwayError as err:
-                if not patience:
-                    raise
-                if not failed:
-                    self._logger.warning("%s; waiting for the master for %g s", err, patience)
-                failed[:] = [err]
-                return None
-
-        response = retry.retry_until(
-            attempt,
-            timeout=patience,
-            first=0.2,
-            largest=_LONGEST_PAUSE,
-            wait=self._clock.sleep,
-            monotonic=self._clock.monotonic,
-        )
-        if response is None:
-            raise failed[0]
-        return _read(response)
-
-    def _perform(self, call: Call) -> Response:
+        call = self._call(method, path, query, body, timeout)
         try:
             response = self._http.perform(call)
         except CallError as err:
             raise _unreachable(err) from err
         if response.status != _OK:
             raise _make_error(response)
-        return response
+        if not response.body.strip():
+            return None
+        try:
+            return jsonio.loads(response.body)
+        except errors.ParseError as err:
+            raise GanetiApiError(f"The answer is not JSON: {errors.text(err)}") from err
 
     def lines(
         self, path: str, query: Query, headers: Mapping[str, str], silence: float
@@ -198,15 +152,6 @@ class Link:
         )
 
 
-def _read(response: Response) -> Any:
-    if not response.body.strip():
-        return None
-    try:
-        return jsonio.loads(response.body)
-    except errors.ParseError as err:
-        raise GanetiApiError(f"The answer is not JSON: {errors.text(err)}") from err
-
-
 def _authorization(username: str | None, password: str | None, token: str | None) -> str | None:
     if token is not None:
         return f"Bearer {token}"
@@ -226,7 +171,7 @@ def _text(value: object) -> str:
 def _unreachable(err: CallError) -> GanetiApiError:
     if isinstance(err.__cause__, TLSError):
         return CertificateError(f"SSL certificate error {errors.text(err)}")
-    return MasterAwayError(errors.text(err))
+    return GanetiApiError(errors.text(err))
 
 
 def _make_error(response: Response) -> GanetiApiError:
@@ -237,5 +182,4 @@ def _make_error(response: Response) -> GanetiApiError:
             text = str(value["explain"])
     except (errors.ParseError, AttributeError, KeyError, TypeError, ValueError):
         text = response.body[:200].decode("utf-8", "replace")
-    kind = MasterAwayError if MASTER_AWAY in response.headers else GanetiApiError
-    return kind(f"HTTP {response.status}: {text}", code=response.status)
+    return GanetiApiError(f"HTTP {response.status}: {text}", code=response.status)

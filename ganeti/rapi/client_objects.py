@@ -279,8 +279,7 @@ class ObjectsClient:
     ) -> str:
         """Add a filter rule; its uuid."""
         body = _rule(priority, predicates, action, reason_trail)
-        found = self._link.request("POST", f"{ROOT}/filters", None, body, repeatable=False)
-        return str(found)
+        return str(self._link.request("POST", f"{ROOT}/filters", None, body))
 
     def ReplaceFilter(
         self,

@@ -59,8 +59,6 @@ def headers_of(err: BaseException, status: int) -> dict[str, str]:
         headers["Retry-After"] = str(err.retry_after)
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = f'Basic realm="{REALM}"'
-    if isinstance(err, errors.NoMasterError | errors.ConnectionClosedError):
-        headers["Ganeti-Master-Away"] = "1"
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER)
     return headers

@@ -53,7 +53,7 @@ of 401 to 499, `message` is the phrase of HTTP ("Not Found") and `explain` says 
 | 429 | too many wrong passwords; `Retry-After` says how long to wait |
 | 500 | the request failed; the text says why |
 | 501 | no such method here (`Allow` lists those there are), or this version cannot do it |
-| 503 | no master daemon (`Ganeti-Master-Away`), or the queue is closed; see `Retry-After` |
+| 503 | no master daemon, or the queue takes no jobs; `Retry-After` says when to ask again |
 | 502, 504 | the master daemon gave no sense or no answer |
 
 ## Once only, and only if nothing changed

@@ -10,7 +10,6 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -25,9 +24,7 @@ from ganeti.rapi.client import (
     GanetiApiError,
     GanetiRapiClient,
     GenericCurlConfig,
-    MasterAwayError,
 )
-from ganeti.rapi.clients import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -190,33 +187,6 @@ def test_events_of_another_run_are_lost(rapi: RapiDaemon, client: GanetiRapiClie
 #: Seconds; an answer that comes only because the time of the client is over comes later.
 ANSWER_LIMIT = 20.0
 assert ANSWER_LIMIT < client_jobs._LONGEST_WAIT / 2
-
-
-def test_clients_continue_when_the_master_daemon_dies(rapi: RapiDaemon) -> None:
-    """Those that wait hear what became of the job, and what is submitted meanwhile is made once."""
-    cluster = rapi.cluster
-    job = int(cluster.ok("debug delay --submit 600").err.split()[-1])
-    wait_for(lambda: "running" in cluster.ok(f"job list {job}").out, "the job to run")
-    with rapi.client(wait_for_master=60) as client, ThreadPoolExecutor() as pool:
-        watched = pool.submit(cluster.gnt, f"job watch {job}")
-        waited = pool.submit(client.Wait, job)
-        wait_for(lambda: watched.running() and waited.running(), "the clients")
-        cluster.kill_master()
-        with rapi.client() as hasty, pytest.raises(MasterAwayError):
-            hasty.AddClusterTags(["hasty"])
-        tagged = pool.submit(client.AddClusterTags, ["patient"])
-        typed = pool.submit(cluster.gnt, "cluster add-tags typed")
-        time.sleep(2 * PATIENCE)  # the server has given up the first request by then
-        assert cluster.start_master().code == 0
-        assert client.Wait(tagged.result(60))["status"] == "success"
-    assert "stopped while this operation was running" in str(waited.result()["opresult"])
-    assert watched.result().code == 1
-    assert "Waiting for the master daemon" in watched.result().err
-    assert "stopped while this operation was running" in watched.result().err
-    assert typed.result().code == 0, typed.result().err
-    assert "Waiting for the master daemon for up to 30 seconds" in typed.result().err
-    rows = [row.split() for row in cluster.ok("job list --no-headers -o id,summary").lines]
-    assert [row[1] for row in rows if int(row[0]) > job] == ["TAGS_SET", "TAGS_SET"]
 
 
 def test_many_clients_wait_for_a_job_and_hold_nothing(

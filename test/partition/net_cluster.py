@@ -43,7 +43,7 @@ def why_not() -> str | None:
     for program in ("unshare", "nsenter", "ip"):
         if shutil.which(program) is None:
             return f"needs the program {program}"
-    holder = Namespace()
+    holder = _Namespace()
     try:
         made = holder.run(["ip", "link", "add", "br0", "type", "bridge"])
         return None if made.returncode == 0 else f"no bridge can be made: {made.stderr.strip()}"
@@ -66,7 +66,7 @@ def _local_cluster() -> ModuleType:
     return module
 
 
-class Namespace:
+class _Namespace:
     """A network namespace, held by a process."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class NetNode:
         self.address = f"{NETWORK}.{number}"
         self.root = directory / self.short
         self.paths = paths.Paths(self.root)
-        self.space = Namespace()
+        self.space = _Namespace()
         self._shell = directory / "remote-shell"
 
     @property
@@ -217,7 +217,7 @@ class NetCluster:
         directory.mkdir(parents=True)
         self._cut: set[Direction] = set()
         self._lock = threading.Lock()
-        self.switch = Namespace()
+        self.switch = _Namespace()
         self.nodes = {n: NetNode(directory, n) for n in range(1, count + 1)}
         try:
             self._wire()

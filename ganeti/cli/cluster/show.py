@@ -39,12 +39,9 @@ def version(call: Call) -> None:
 
 
 @CLUSTER.command("master-ping")
-def master_ping(_call: Call) -> None:
-    """Check silently whether the master daemon answers; one that died is not waited for."""
-    from ganeti.luxi.client import Client
-
-    with Client() as client:
-        client.query_cluster_info()
+def master_ping(call: Call) -> None:
+    """Check silently whether the master daemon answers."""
+    call.client.query_cluster_info()
 
 
 @CLUSTER.command("search-tags", take_one("pattern"), options=(o.PRIORITY,))

@@ -11,8 +11,6 @@ from ganeti.cli.command import Call, take_many
 from ganeti.cli.programs import DEBUG
 
 _METAD_SECONDS = 20.0
-#: Seconds in which the master daemon must take a connection.
-_DIAL_SECONDS = 10.0
 
 
 @DEBUG.command(
@@ -101,38 +99,3 @@ def metad(call: Call) -> None:
     with connection:
         answer = connection.call(calls.encode_request("Echo", words))
     print(jsonio.dumps(calls.decode_response(answer)))
-
-
-@DEBUG.command("relay")
-def relay(_call: Call) -> None:
-    """Pass LUXI between this command and the master daemon of this node.
-
-    Commands on other nodes run it when the master has moved. Standard input goes to the socket of
-    the master daemon, and what comes from there to standard output.
-    """
-    import contextlib
-    import os
-    import socket
-    import sys
-    import threading
-
-    from ganeti.luxi import absence
-    from ganeti.net import unix_socket
-
-    where = paths.current()
-    try:
-        link = unix_socket.dial(where.luxi_socket, _DIAL_SECONDS)
-    except OSError:
-        raise absence.explain_absence(where.luxi_socket, where) from None
-
-    def send() -> None:
-        with contextlib.suppress(OSError):  # the other direction ends then, too
-            while data := os.read(0, unix_socket.CHUNK):
-                link.sendall(data)
-            link.shutdown(socket.SHUT_WR)
-
-    threading.Thread(target=send, daemon=True).start()
-    with link:
-        while data := link.recv(unix_socket.CHUNK):
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()

@@ -10,7 +10,7 @@ from scripted_queue import full_disk, on_disk, op, stored
 
 from ganeti import errors
 from ganeti.model.job import Submitter
-from ganeti.model.names import SHORT_LIVED_KEY, JobStatus
+from ganeti.model.names import JobStatus
 from ganeti.opcodes.enums import FinalStatus
 from ganeti.opcodes.test import OpTestDelay
 from ganeti.opcodes.values import JobDep
@@ -131,21 +131,6 @@ def test_who_asks_a_drained_queue_again_hears_the_job_that_it_has(office):
     assert office.queue.submit([[op()]], None, key="mine") == job
     with pytest.raises(errors.JobQueueDrainError):
         office.queue.submit([[op()]], None, key="another")
-
-
-def test_several_jobs_with_one_key_are_made_once(office):
-    jobs = office.queue.submit([[op()], [op()]], None, key="mine")
-    assert office.queue.submit([[op()], [op()]], None, key="mine") == jobs
-    assert len(set(jobs)) == 2
-    assert office.queue.last_id == jobs[-1]
-
-
-@pytest.mark.parametrize(("key", "kept"), [("mine", True), (f"{SHORT_LIVED_KEY}1", False)])
-def test_only_long_lived_keys_of_archived_jobs_are_kept(office, key, kept):
-    job = office.queue.submit([[op()]], None, key=key)
-    office.finish(*job)
-    office.queue.archive(job)
-    assert (office.queue.submit([[op()]], None, key=key) == job) == kept
 
 
 def test_a_drained_queue_takes_no_jobs_but_finishes_those_it_has(office):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -228,116 +226,6 @@ def test_a_change_is_not_repeated_when_nobody_knows_what_became_of_it(path):
     thread.join(20)
     servers[1].stop()
     assert seen == ["SubmitJob"]
-
-
-def swallow_first(path: Path, answers: list[object]) -> tuple[list[object], threading.Thread]:
-    """Serve LUXI: the first request arrives and the daemon dies, the next daemon answers."""
-    seen: list[object] = []
-    arrived = threading.Event()
-
-    def swallow(method, args, peer, reply):
-        seen.append(args)
-        arrived.set()
-
-    def answer(method, args, peer, reply):
-        seen.append(args)
-        reply.ok(answers.pop(0))
-
-    first = LuxiServer(path, swallow)
-    first.start()
-
-    def replace() -> None:
-        arrived.wait(20)
-        first.stop()
-        second = LuxiServer(path, answer)
-        second.start()
-        while answers:
-            time.sleep(0.01)
-        second.stop()
-
-    thread = threading.Thread(target=replace)
-    thread.start()
-    return seen, thread
-
-
-def test_jobs_with_a_key_are_submitted_again(path):
-    one = [{"OP_ID": "OP_TEST_DELAY"}]
-    for submit, answer in (
-        (lambda client: client.submit_job(one, "k1"), 7),
-        (lambda client: client.submit_many_jobs([one], "k1")[0].job_id, [[True, 7]]),
-    ):
-        seen, thread = swallow_first(path, [answer])
-        with Client(path, io_timeout=20) as client:
-            assert submit(client) == 7
-        thread.join(20)
-        assert len(seen) == 2
-        assert seen[0] == seen[1]
-
-
-def test_a_request_follows_the_master_to_another_node(root, path, tmp_path, monkeypatch):
-    """The connection is lost, and this node hears that another one is the master."""
-    there = Paths(tmp_path / "node2")
-    there.socket_dir.mkdir(parents=True)
-    shell = tmp_path / "shell"
-    shell.write_text(
-        f"#!/bin/sh\ntest $1 = node2.example.com && test \"$2\" = 'gnt-debug relay' || exit 255\n"
-        f"export GANETI_ROOTDIR={there.root}\n"
-        f"exec {sys.executable} -m ganeti.cli gnt-debug relay\n"
-    )
-    shell.chmod(0o755)
-    monkeypatch.setenv("GANETI_REMOTE_SHELL", str(shell))
-    here = LuxiServer(path, lambda method, args, peer, reply: reply.ok(["old"]))
-    moved = LuxiServer(there.luxi_socket, lambda method, args, peer, reply: reply.ok(["new"]))
-    here.start()
-    moved.start()
-    try:
-        with Client(path, io_timeout=20, follow=True) as client:
-            assert client.query_tags("node", "x") == ["old"]
-            here.stop()
-            root.ssconf("master_node").write_text("node2.example.com\n")
-            assert client.query_tags("node", "x") == ["new"]
-            assert client.query_tags("node", "x") == ["new"]
-    finally:
-        moved.stop()
-
-
-def test_a_change_does_not_follow_the_master(root, path):
-    """Nobody knows whether it would be made twice."""
-    here = LuxiServer(path, lambda method, args, peer, reply: reply.ok(["old"]))
-    here.start()
-    with Client(path, io_timeout=20, follow=True, reconnect_limit=0.05) as client:
-        client.query_tags("node", "x")
-        here.stop()
-        root.ssconf("master_node").write_text("node2.example.com\n")
-        with pytest.raises(errors.NoMasterError, match=r"node2\.example\.com"):
-            client.cancel_job(1)
-
-
-def test_a_daemon_that_died_is_waited_for_with_a_word(root, path):
-    said: list[str] = []
-    server = LuxiServer(path, lambda method, args, peer, reply: reply.ok({"name": "c"}))
-    timer = threading.Timer(0.1, server.start)
-    timer.start()
-    try:
-        with Client(path, on_wait=said.append) as client:
-            assert client.query_cluster_info() == {"name": "c"}
-    finally:
-        timer.join()
-        server.stop()
-    assert said == ["Waiting for the master daemon for up to 30 seconds ..."]
-
-
-def test_a_daemon_that_was_stopped_is_not_waited_for(root, path, monkeypatch):
-    monkeypatch.setattr("ganeti.luxi.connection.RESTART_GRACE", 0.05)
-    root.master_stopped_file.parent.mkdir(parents=True, exist_ok=True)
-    root.master_stopped_file.touch()
-    said: list[str] = []
-    with (
-        Client(path, on_wait=said.append) as client,
-        pytest.raises(errors.NoMasterError, match="is not running"),
-    ):
-        client.query_cluster_info()
-    assert said == []
 
 
 def test_no_answer_in_time(serve, path):

@@ -29,7 +29,7 @@ def test_the_text_is_in_one_of_two_places(status: int) -> None:
         assert body["explain"] != TEXT
     else:
         assert (body["message"], body["explain"]) == (phrase, TEXT)
-    response = SimpleNamespace(status=status, body=raw, headers={})
+    response = SimpleNamespace(status=status, body=raw)
     assert str(_make_error(response)) == f"HTTP {status}: {TEXT}"
 
 
