@@ -294,6 +294,11 @@ class Paths:
         return self.under("/var/run/ganeti")
 
     @property
+    def node_lease(self) -> Path:
+        """The lease of this node, for a node daemon that starts again."""
+        return self.run / "node-lease.json"
+
+    @property
     def socket_dir(self) -> Path:
         return self.run / "socket"
 

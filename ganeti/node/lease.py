@@ -3,6 +3,9 @@
 Without it nothing is started here, guests that may be started elsewhere are ended, and the watchdog
 of the host is not fed. :mod:`ganeti.recovery.node` decides; here are the thread, the clock, the
 guests and the device.
+
+The newest lease is in a file of ``/run``, so that a daemon that is killed and started again ends
+guests when it has to. The file is up to a second old, so that lease only ends earlier.
 """
 
 from __future__ import annotations
@@ -14,14 +17,17 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
+
 from ganeti import errors
+from ganeti.base import files, typed
 from ganeti.base.clock import Deadline
 from ganeti.model import ssconf_keys
 from ganeti.node.context import NodeContext
 from ganeti.node.occupation import find_running
 from ganeti.node.watchdog import Watchdog, WatchdogError
 from ganeti.recovery import bounds
-from ganeti.recovery.lease import Grant, Stamp
+from ganeti.recovery.lease import Grant, Kept, Stamp
 from ganeti.recovery.node import Called, Effect, GuestBegan, GuestsEnded, NodeMachine, Tick
 
 log = logging.getLogger(__name__)
@@ -30,6 +36,8 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 #: Longest pause between two looks at the clock while a lease counts: waiting threads do not notice
 #: that the machine slept. The watchdog is fed as often.
 _TICK = 1.0
+#: Seconds that the file with the lease may be behind.
+_WRITE_PAUSE = 1.0
 #: Guests that are ended at a time.
 _PARALLEL = 16
 #: Seconds at the end of the daemon for the master to notice that the watchdog is to be off.
@@ -47,12 +55,37 @@ class NodeLease:
         self._machine = NodeMachine(
             _BOOT_ID.read_text().strip(), self._clock.monotonic(), random.random, candidate=False
         )
+        self._file = context.paths.node_lease
+        self._restore()
+        self._kept = self._machine.holder.keep()
         self._changed = threading.Condition()
         self._retiring = self._stopped = False
         #: the device and the lease that did not fit; they are tried again when one has changed
         self._refused = ("", 0.0)
         self._ending: threading.Thread | None = None
         self._thread = threading.Thread(target=self._work, name="lease", daemon=True)
+
+    def _restore(self) -> None:
+        try:
+            kept = typed.decode(files.read_text(self._file), Kept)
+        except FileNotFoundError:
+            return
+        except (OSError, UnicodeDecodeError, msgspec.DecodeError) as err:
+            log.error("%s is not used, so this node has no lease: %s", self._file, err)
+            return
+        self._machine.restore(kept, self._clock.monotonic())
+
+    def _keep(self) -> None:
+        """Write the lease, if it is long enough after the one in the file."""
+        newest, old = self._machine.holder.keep(), self._kept
+        if newest.seconds == old.seconds and newest.begin - old.begin < _WRITE_PAUSE:
+            return
+        self._kept = newest
+        try:
+            files.ensure_dir(self._file.parent, 0o775)
+            files.write_atomic(self._file, msgspec.json.encode(newest), fsync=False)
+        except OSError as err:
+            log.error("the lease is not kept for a restart of this daemon: %s", err)
 
     def start(self) -> None:
         self._thread.start()
@@ -90,8 +123,10 @@ class NodeLease:
             before = self._machine.holder.needed
             self._perform(self._machine.feed(Called(self._clock.monotonic(), grant)))
             holder = self._machine.holder
+            self._keep()
             self._machine.wants_watchdog = (
                 bool(holder.watchdog)
+                and self._has_place_for(holder.watchdog)
                 and not self._retiring
                 and self._refused != (holder.watchdog, holder.seconds)
             )
@@ -148,9 +183,14 @@ class NodeLease:
                 self._watchdog.switch_off()
                 self._changed.notify_all()
 
+    def _has_place_for(self, device: str) -> bool:
+        """Another device waits until the master counts on the one that is on no longer."""
+        return self._watchdog.device in ("", device)
+
     def _feed(self) -> None:
         holder = self._machine.holder
-        if not (holder.watchdog and self._machine.wants_watchdog):
+        wanted = holder.watchdog and self._machine.wants_watchdog
+        if not (wanted and self._has_place_for(holder.watchdog)):
             self._watchdog.keep()
             return
         try:

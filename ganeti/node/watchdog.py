@@ -43,6 +43,11 @@ class Watchdog:
     def is_on(self) -> bool:
         return self._fd is not None
 
+    @property
+    def device(self) -> str:
+        """The device that is on; empty for none."""
+        return "" if self._fd is None else self._device
+
     def feed(self, device: str, seconds: int) -> None:
         """Put off the reset for so many seconds; switches the device on if it is off.
 

@@ -37,6 +37,17 @@ class Grant:
     watchdog: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The newest lease of a node, for a daemon that starts again during the same boot."""
+
+    boot: str
+    #: moment on the clock of the node
+    begin: float
+    #: 0: nodes need no lease
+    seconds: float
+
+
 class Holder:
     """The lease as its node sees it. Not thread-safe."""
 
@@ -69,6 +80,16 @@ class Holder:
         self.watchdog = grant.watchdog
         self.known_as_armed = stamp.armed
         return True
+
+    def keep(self) -> Kept:
+        """What :meth:`restore` takes; one that is older than the newest ends earlier."""
+        return Kept(self.boot, self._begin, self.seconds)
+
+    def restore(self, kept: Kept, now: float) -> None:
+        """Begin with what an earlier daemon knew, unless it is of another boot or the future."""
+        if kept.boot == self.boot and kept.begin <= now:
+            self._begin, self.seconds = kept.begin, kept.seconds
+            self.needed = kept.seconds > 0
 
     @property
     def acts_until(self) -> float | None:

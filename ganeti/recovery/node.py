@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from ganeti.recovery.lease import Grant, Holder, Stamp
+from ganeti.recovery.lease import Grant, Holder, Kept, Stamp
 from ganeti.recovery.standby import Candidate
 
 #: Seconds until guests that did not end are ended again.
@@ -89,6 +89,11 @@ class NodeMachine:
         #: when guests are to be ended (again); None: not now
         self._end_at: float | None = None
         self._attempting = False
+
+    def restore(self, kept: Kept, now: float) -> None:
+        """Go on with the lease of an earlier daemon; its guests end as they would have."""
+        self.holder.restore(kept, now)
+        self._end_at = self.holder.acts_until
 
     # what others ask ---------------------------------------------------------------------------
 

@@ -132,7 +132,9 @@ class Host:
     def start_daemon(self) -> None:
         if not self.on or self.daemon_up:
             return
+        kept = self.machine.holder.keep()
         self.machine = self._make_machine()
+        self.machine.restore(kept, self.clock())  # of another boot after a power cut
         self.daemon_up = True
         self._wake = None
         self.plan_wake()

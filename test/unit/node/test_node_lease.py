@@ -47,6 +47,13 @@ class Rig:
         self.lease: NodeLease = self.node.lease
         self.lease.start()
 
+    def restart(self) -> None:
+        """The daemon is killed and started again; guests run on."""
+        self.lease.stop()
+        self.node = LocalNode(NodeContext(self.paths, "node1.example.com", clock=self.clock))
+        self.lease = self.node.lease
+        self.lease.start()
+
     def call(self, seconds: float = SECONDS, watchdog: str = "") -> None:
         """Two calls of the master: the second brings back the stamp of the first."""
         self.lease.take(Grant(None, seconds, watchdog))
@@ -101,6 +108,42 @@ def test_a_guest_that_may_move_is_ended_with_the_lease(rig: Rig) -> None:
     rig.node.instance_start(instance(), False, [])
     rig.clock.ahead = SECONDS * 2 / 3
     wait_for(lambda: not rig.runs(), "the guest still runs", 10)
+
+
+def test_a_daemon_that_starts_again_knows_its_lease(rig: Rig) -> None:
+    """It may be cut off since: nobody tells it that nodes need leases."""
+    rig.list_movable(INSTANCE)
+    rig.call()
+    rig.node.instance_start(instance(), False, [])
+    rig.restart()
+    assert rig.lease.explain_refusal() == ""
+    assert rig.runs()
+    rig.clock.ahead = SECONDS * 2 / 3
+    wait_for(lambda: not rig.runs(), "the guest still runs", 10)
+    assert "has no lease" in rig.lease.explain_refusal()
+
+
+def test_a_lease_that_was_given_up_stays_so(rig: Rig) -> None:
+    rig.call()
+    rig.call(seconds=0)
+    rig.restart()
+    rig.clock.ahead = SECONDS
+    assert rig.lease.explain_refusal() == ""
+
+
+@pytest.mark.parametrize("content", ['{"boot": "other", "begin": 1, "seconds": 30}', "damaged", ""])
+def test_a_lease_of_another_boot_or_a_broken_file_counts_for_nothing(
+    rig: Rig, content: str
+) -> None:
+    rig.call()
+    rig.paths.node_lease.write_text(content)
+    rig.restart()
+    assert rig.lease.explain_refusal() == ""
+    rig.lease.take(Grant(None, SECONDS))
+    assert "has no lease" in rig.lease.explain_refusal()
+    rig.call()
+    rig.restart()
+    assert rig.lease.explain_refusal() == ""
 
 
 def test_other_guests_stay(rig: Rig) -> None:
@@ -188,6 +231,25 @@ def test_the_watchdog_stays_on_until_the_master_knows_that_it_is_off(
     assert not rig.lease.make_stamp().armed
     rig.call()
     assert device.read().endswith(b"V")
+
+
+def test_another_device_waits_until_the_master_counts_on_the_first_no_longer(
+    rig: Rig, device: Device
+) -> None:
+    rig.lease._watchdog = Watchdog(device.set_timeout)
+    other = Device()
+    try:
+        for _ in range(2):
+            rig.call(watchdog=device.path)
+        known_as_armed = rig.lease.make_stamp()
+        rig.lease.take(Grant(known_as_armed, SECONDS, other.path))
+        assert (b"V" in device.read(), other.read()) == (False, b"")
+        rig.call(watchdog=other.path)
+        assert device.read().endswith(b"V")
+        rig.call(watchdog=other.path)
+        assert set(other.read()) == {0}
+    finally:
+        other.close()
 
 
 def test_a_watchdog_that_is_too_slow_is_not_counted_on(device: Device) -> None:
