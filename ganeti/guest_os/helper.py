@@ -1,4 +1,4 @@
-"""What a helper guest gets, what it runs, and what it tells. Pure.
+"""Input, program and result of a helper guest. Pure.
 
 A helper guest is the guest of an instance, started from another disk: an image that the
 administrator chose. It installs an OS that the node does not trust, or zeroes free space. So
@@ -72,7 +72,7 @@ class Result(NamedTuple):
     """What a helper guest printed."""
 
     began: bool
-    #: exit code of what it ran; None: it did not tell
+    #: exit code of what it ran; None: it printed none
     code: int | None
 
 

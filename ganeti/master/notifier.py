@@ -2,8 +2,8 @@
 
 One thread makes notices of events, compares what is wrong from round to round, and decides when a
 message is due; a few others send. What was told and what waits is in a file of this node, so that a
-restart repeats and loses nothing. Another master begins with its own file: it tells that it is the
-master and, in the same message, what is wrong now. What the old master had not sent is lost.
+restart repeats and loses nothing. A new master starts with an empty file: it sends that it is the
+master, and all current problems. What the old master had not sent is lost.
 """
 
 from __future__ import annotations

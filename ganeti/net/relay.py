@@ -71,7 +71,7 @@ class TerminalEnd:
             self._process = subprocess.Popen(
                 argv, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
             )
-        except BaseException:
+        except BaseException:  # an interrupt too: close the terminal and raise it
             os.close(self._master)
             raise
         finally:

@@ -1,7 +1,7 @@
 """Node calls about helper guests, which do on disks of an instance what this node must not.
 
 The guest of an instance is started from a copy of an image; see :mod:`ganeti.guest_os.helper` for
-what it gets and tells. Its own files are removed as soon as it has them open, so nothing is left
+what it gets and prints. Its own files are removed as soon as it has them open, so nothing is left
 of them when it ends, however it does.
 """
 
@@ -35,7 +35,7 @@ from ganeti.storage.file import describe_file
 log = logging.getLogger(__name__)
 
 _MIB: Final = 1024 * 1024
-#: Seconds after which it is looked whether the master still asks.
+#: Seconds between two checks whether the master still asks.
 _PAUSE: Final = 2.0
 #: Bytes that are kept of what a guest prints: its begin and its end.
 _MOST: Final = 1024 * 1024
@@ -192,7 +192,7 @@ def _judge(
     if in_time and result.code is not None:
         what = f"failed with exit code {result.code}"
     elif in_time:
-        what = "ended without telling an exit code"
+        what = "ended without printing an exit code"
     elif result.began:
         what = f"did not end within {task.timeout} s, and was ended"
     else:

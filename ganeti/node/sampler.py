@@ -84,7 +84,7 @@ class Sampler:
                 self.take()
             except errors.GanetiError as err:
                 self._say("host", f"nothing is measured: {errors.text(err)}")
-            except Exception:
+            except Exception:  # a bug in one measurement must not end all later ones
                 log.exception("nothing was measured, by a bug")
             self._stopped.wait(DAY.step - self._context.clock.now() % DAY.step)
 

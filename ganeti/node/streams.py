@@ -193,7 +193,7 @@ class Program:
                     cwd=self.cwd,
                     stdin=writer,
                 )
-        except BaseException:
+        except BaseException:  # an interrupt too: close the pipe and raise it
             os.close(reader)
             raise
         finally:

@@ -1,4 +1,4 @@
-"""What is wrong for a time: when it is told, and when its end is. Pure; time is an argument."""
+"""Problems that last: when they and their ends become events. Pure; time is an argument."""
 
 from __future__ import annotations
 

@@ -29,15 +29,15 @@ SEVERITIES = ("info", "ok", "warning", "error")
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an event of note tells, and how bad it is."""
+    """Severity and meaning of an event of note."""
 
     severity: str
     doc: str
-    #: seconds that it must last before it is told; only for what lasts
+    #: seconds that it must last before a notice is sent; only for what lasts
     hold: float = 0.0
 
 
-#: What is told unless a filter says otherwise. Those that last are told again when they end.
+#: What is sent unless a filter says otherwise; for those that last, also their end.
 EVENTS = {
     "node-unreachable": Meaning("error", "A node does not answer for half a minute", 30.0),
     "disk-degraded": Meaning("warning", "A mirrored disk is not in sync for five minutes", 300.0),
@@ -77,7 +77,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class JobStory:
-    """What a notice tells of a job that has ended."""
+    """The facts of an ended job that a notice needs."""
 
     opcodes: frozenset[str] = frozenset()
     #: whether the watcher asked for it

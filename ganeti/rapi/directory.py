@@ -1,4 +1,4 @@
-"""Passwords of users of an LDAP directory: how many are asked for, and for how long one counts.
+"""Passwords of users of an LDAP directory: limits of requests, and how long one is remembered.
 
 A directory that does not answer must not block requests of others; see
 :mod:`ganeti.rapi.directory_search` for what is asked.

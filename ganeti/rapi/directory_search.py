@@ -1,4 +1,4 @@
-"""What an LDAP directory is asked about a user; the only module that imports ldap3.
+"""Requests to an LDAP directory about a user; the only module that imports ldap3.
 
 A user is found by a template of its name, or by a search; its password is proved by a bind as this
 user. Source: RFC 4511, RFC 4513 (section 5.1.2: a bind without a password proves nothing),

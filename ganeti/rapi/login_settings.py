@@ -1,4 +1,4 @@
-"""The file ``login.toml``: services besides the users file that say who somebody is; pure.
+"""The file ``login.toml``: services that authenticate users, besides the users file; pure.
 
 ``[oidc.NAME]`` is an identity provider of OpenID Connect, ``[ldap]`` a directory. Their tables
 ``groups`` lead from the name of a group to permissions, in the form of the users file; the group
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _RESERVED = frozenset({"token", "ldap"})
 #: What may stand in the name of a user of a service.
 _USER = re.compile(r"[\w.@+-]{1,128}")
-#: Fields of a placeholder in a template.
+#: Fields of templates.
 USER_FIELD, DN_FIELD = "{user}", "{dn}"
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
@@ -45,7 +45,7 @@ class _Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ca_file: Text | None = None
 
     def identify(self, prefix: str, user: str, groups: Iterable[str]) -> Identity | None:
-        """Who a user with these groups is; None without a group that has permissions here."""
+        """The identity of a user with these groups; None if no group has permissions here."""
         found: set[str] = set()
         for name in [EVERYBODY, *groups]:
             if name in self.groups:

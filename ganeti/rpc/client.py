@@ -146,7 +146,7 @@ class NodeRpc:
             raise _name_error(node, spec, err) from err
         try:
             return _answer(spec, node, response).get(), connection
-        except BaseException:
+        except BaseException:  # an interrupt too: close the connection and raise it
             connection.close()
             raise
 

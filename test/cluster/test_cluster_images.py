@@ -383,7 +383,7 @@ def test_untrusted_os_is_installed_by_a_helper_guest(helper: Cluster) -> None:
     ("facts", "words", "text"),
     [
         ({"last": "no room\r\nganeti-helper: exit 7"}, (), "failed with exit code 7;.*no room"),
-        ({"last": "bye"}, (), "ended without telling an exit code"),
+        ({"last": "bye"}, (), "ended without printing an exit code"),
         (
             {"hangs": True, "copies": False, "first": "booting"},
             ("--helper-startup-timeout=2",),

@@ -1,4 +1,4 @@
-"""What the out-of-band helper of a node says, checked. Pure."""
+"""Reads the answers of out-of-band helpers. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEALTH = ("CRITICAL", "OK", "UNKNOWN", "WARNING")
 
 
 def read(command: OobCommand, text: str) -> Any:
-    """What a helper said, checked; OpExecError when it makes no sense. Pure."""
+    """The answer of a helper; OpExecError if it is not valid. Pure."""
     match command:
         case OobCommand.HEALTH:
             shape: Any = list[tuple[str, str]]

@@ -51,7 +51,7 @@ def hold(ctx: Context, instance: Instance, node: Node) -> Iterator[Consistency]:
     begun = ctx.clock.monotonic()
     try:
         yield found
-    except BaseException:
+    except BaseException:  # an interrupt too: let the guest run and raise it
         try:
             ctx.rpc.call_one(node, NodeCalls.instance_release, wire)
         except errors.GanetiError as err:
