@@ -7,6 +7,7 @@ at the cluster. Hypervisor and disk parameters belong to their drivers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from typing import Annotated, Any
 
 import msgspec
@@ -53,14 +54,19 @@ class NicParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class NodeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     cpu_speed: float = 1.0
     exclusive_storage: bool = False
-    fence_agent: Annotated[str, Meta(pattern="^(fence_[a-z0-9_]{1,50})?\\Z")] = ""
+    fence_agent: Annotated[
+        str,
+        Meta(pattern="^(fence_[a-z0-9_]{1,50})?\\Z", description="the name of a fence agent"),
+    ] = ""
     oob_program: str = ""
     ovs: bool = False
     ovs_link: str | None = ""
     ovs_name: str | None = "switch1"
     spindle_count: int = 1
     ssh_port: Annotated[int, Meta(ge=1, le=65535)] = 22
-    watchdog: Annotated[str, Meta(pattern="^(/dev/[A-Za-z0-9/_-]{1,100})?\\Z")] = ""
+    watchdog: Annotated[
+        str, Meta(pattern="^(/dev/[A-Za-z0-9/_-]{1,100})?\\Z", description="a file below /dev")
+    ] = ""
 
 
 #: Node parameters that cannot differ between the nodes of a group.
@@ -148,7 +154,25 @@ def _convert(
     try:
         return typed.convert(prepared, schema, strict=False)
     except msgspec.ValidationError as err:
-        raise errors.ParameterError(f"{what} parameter: {err}") from err
+        raise errors.ParameterError(_explain(schema, prepared, what, str(err))) from err
+
+
+def _explain(
+    schema: type[msgspec.Struct], values: Mapping[str, object], what: str, text: str
+) -> str:
+    """What is wrong with a value, in words of users where its type has them."""
+    name = text.rpartition(" - at `$.")[2].rstrip("`")
+    kind = next((info.type for info in typed.fields(schema) if info.name == name), None)
+    plain = marks.plain(kind)
+    if isinstance(plain, type) and issubclass(plain, Enum):
+        choices = ", ".join(str(choice) for choice in plain)
+        return (
+            f"invalid value '{values[name]}' for {what} parameter '{name}'; choose from {choices}"
+        )
+    for mark in getattr(kind, "__metadata__", ()):
+        if isinstance(mark, Meta) and mark.pattern and mark.description:
+            return f"{what} parameter '{name}' must be {mark.description}, not '{values[name]}'"
+    return f"{what} parameter: {text}"
 
 
 def _size(name: str, value: str, what: str) -> int:

@@ -59,7 +59,7 @@ def check_url(url: str) -> urllib.parse.SplitResult:
     except ValueError as err:
         raise errors.ParameterError(f"that is not a URL: {err}") from err
     if parts.scheme != "https" or not host:
-        raise errors.ParameterError("it must be a URL that begins with https:// and a host")
+        raise errors.ParameterError("the URL must begin with https:// and a host")
     if not (url.isascii() and url.isprintable() and " " not in url):
         raise errors.ParameterError("the URL has characters that must be written as %20 and so on")
     if parts.username is not None:

@@ -29,7 +29,8 @@ def backend(given: KeyVals, *, keep_resets: bool) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for key, found in given.items():
         if found is None or found == params.VALUE_DEFAULT:
-            _backend_value(key, "1")
+            name = "maxmem" if key == "memory" else key
+            params.refuse_unknown(params.BackendParams, [name], "backend")
             if keep_resets:
                 kept[key] = params.VALUE_DEFAULT
         else:
@@ -45,7 +46,7 @@ def _backend_value(key: str, found: str | bool) -> Any:
 
     name = "maxmem" if key == "memory" else key
     kinds = {info.name: info.type for info in msgspec.structs.fields(params.BackendParams)}
-    is_number = marks.plain(kinds.get(name, bool)) is not bool
+    is_number = marks.plain(kinds.get(name, bool)) is int
     if is_number and isinstance(found, bool):
         raise errors.ParameterError(f"backend parameter '{key}' needs a value, as in {key}=1")
     try:

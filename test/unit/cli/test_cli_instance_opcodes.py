@@ -286,10 +286,10 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     # settings
     (
-        "modify -B -maxmem,vcpus=4,minmem=default web1",
+        "modify -B -maxmem,vcpus=4,minmem=default,ha=default web1",
         about(
             "OP_INSTANCE_SET_PARAMS",
-            beparams={"maxmem": "default", "vcpus": 4, "minmem": "default"},
+            beparams={"maxmem": "default", "vcpus": 4, "minmem": "default", "ha": "default"},
         ),
     ),
     (

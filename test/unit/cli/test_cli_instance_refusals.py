@@ -46,6 +46,7 @@ WRONG = [
     ("add -t diskless -B memory web1", "'memory' needs a value"),
     ("add -t diskless -B vcpus=two web1", "'vcpus' cannot be 'two': expected a number"),
     ("add -t diskless -B vcpus=0 web1", "'vcpus' cannot be '0'"),
+    ("modify -B ha=always web1", "'ha'; choose from tags, none, restart, failover"),
     ("add -t diskless -B auto_balance=often web1", "'auto_balance' must be true or false"),
     ("add -t diskless -B vcpus=1,vcpus=2 web1", "Duplicate key 'vcpus'"),
     ("add -t diskless -H acpi=true web1", "-H takes <hypervisor>:<key>=<value>"),

@@ -89,11 +89,33 @@ def test_truth_as_ganeti_reads_it(text: str, value: bool) -> None:
         ({"maxmem": -4}, "backend parameter: .*maxmem"),
         ({"auto_balance": "perhaps"}, "'auto_balance' must be true or false, not 'perhaps'"),
         ({"auto_balance": 7}, "backend parameter: .*auto_balance"),
+        (
+            {"ha": "always"},
+            "invalid value 'always' for backend parameter 'ha'; choose from tags, none, restart",
+        ),
     ],
 )
 def test_a_wrong_parameter_is_named(values: dict[str, Any], words: str) -> None:
     with pytest.raises(errors.ParameterError, match=words):
         params.check(BackendParams, values, "backend")
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            {"watchdog": "/tmp/dog"},
+            "node parameter 'watchdog' must be a file below /dev, not '/tmp/dog'",
+        ),
+        (
+            {"fence_agent": "rm -rf"},
+            "node parameter 'fence_agent' must be the name of a fence agent, not 'rm -rf'",
+        ),
+    ],
+)
+def test_a_wrong_form_is_explained_in_words(values: dict[str, Any], words: str) -> None:
+    with pytest.raises(errors.ParameterError, match=words):
+        params.check(NodeParams, values, "node")
 
 
 @pytest.mark.parametrize("port", [0, 65536, "ssh"])

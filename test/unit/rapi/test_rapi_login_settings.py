@@ -59,7 +59,7 @@ def test_a_good_file_is_read() -> None:
         ('client_id = "ganeti"', "client_id = 7", "line 4: "),
         ('title = "Corp"', 'titel = "Corp"', "line 1: .*titel"),
         ('"@admin"', '"@amdin"', "line 9: '@amdin' is not a permission .*@admin"),
-        ('"https://id', '"http://id', "line 1: issuer: it must be a URL"),
+        ('"https://id', '"http://id', "line 1: issuer: the URL must"),
         ("oidc/corp/callback", "oidc/other/callback", "line 1: redirect_uri"),
         ("oidc.corp", "oidc.token", "line 1: 'token' cannot"),
         ("ldaps://", "http://", "line 12: url"),
