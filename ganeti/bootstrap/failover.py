@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, position, services
@@ -88,7 +87,9 @@ class Failover:
                 self.say("Dry run: nothing was changed")
                 return
             self._hooks("pre")
-            self._stop_old(answers)
+            if not self._stop_old(answers) and self.if_silent:
+                # It may act still, so its node must not be what makes a majority.
+                answers.pop(self.old.uuid, None)
             self._claim(answers)
             self._record()
             self._start()
@@ -204,17 +205,20 @@ class Failover:
         )
         return lines
 
-    def _stop_old(self, answers: dict[NodeUuid, Answer[MasterView]]) -> None:
-        """Stop the old master and release the address; what cannot be reached is skipped."""
+    def _stop_old(self, answers: dict[NodeUuid, Answer[MasterView]]) -> bool:
+        """Stop the old master and release the address; what cannot be reached is skipped.
+
+        Returns whether its daemon does not run for certain.
+        """
         old = answers.get(self.old.uuid)
         if old is None or not old.ok:
-            return
-        steps: list[tuple[str, Callable[[], Any]]] = [
-            (
-                "stop the old master",
-                lambda: self.rpc.call_one(self.old, NodeCalls.node_stop_master),
-            ),
-            (
+            return False
+        failure = self._try(
+            "stop the old master",
+            lambda: self.rpc.call_one(self.old, NodeCalls.node_stop_master),
+        )
+        if not isinstance(failure, errors.RpcError):
+            self._try(
                 "release the address of the cluster",
                 lambda: self.rpc.call_one(
                     self.old,
@@ -222,21 +226,28 @@ class Failover:
                     master_ip.network(self.config),
                     self.config.cluster.use_external_mip_script,
                 ),
-            ),
-        ]
-        for what, step in steps:
-            try:
-                step()
-            except errors.GanetiError as err:
-                self.say(f"Could not {what}: {errors.text(err)}")
-                if isinstance(err, errors.RpcError):
-                    return
-        # It has sent its last changes before it ended.
-        self.config = read_config(self.where)
+            )
+            # It has sent its last changes before it ended.
+            self.config = read_config(self.where)
+        return failure is None
+
+    def _try(self, what: str, step: Callable[[], object]) -> errors.GanetiError | None:
+        """Do a step that need not work; its error, which is shown."""
+        try:
+            step()
+        except errors.GanetiError as err:
+            self.say(f"Could not {what}: {errors.text(err)}")
+            return err
+        return None
 
     def _claim(self, answers: dict[NodeUuid, Answer[MasterView]]) -> None:
         number = vote.claim(
-            self.config, self.rpc, self._read_own_state(), answers, alone=self.no_voting
+            self.config,
+            self.rpc,
+            self._read_own_state(),
+            answers,
+            alone=self.no_voting,
+            silence=self.config.cluster.auto_failover_after if self.if_silent else None,
         )
         self.say(f"Term {number} begins; calls of older masters are refused")
 

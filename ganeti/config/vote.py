@@ -288,6 +288,7 @@ def claim(
     *,
     alone: bool = False,
     lead: int = 0,
+    silence: float | None = None,
 ) -> int:
     """Take the next term; returns its number, which ``rpc`` carries from now on.
 
@@ -295,7 +296,8 @@ def claim(
     Once a majority has accepted it, the last master cannot acknowledge anything any more. What it
     acknowledged until then is in the answers, and is compared again. With ``alone`` (the word of
     the administrator) nobody needs to accept it, and what others have does not matter. ``lead`` is
-    added to the number (see :data:`LEAD`).
+    added to the number (see :data:`LEAD`). With ``silence`` nodes that have heard the last master
+    in so many seconds do not accept it: it may have come back since it was found to be silent.
 
     Raises:
         NoMasterError: somebody else was quicker.
@@ -304,7 +306,9 @@ def claim(
     seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
     # Perhaps nobody has answered, not even the daemon of this node.
     number = max([rpc.epoch, own.position[0], *seen]) + 1 + lead
-    accepted = _send_claim(config, rpc, number, own.node.name, answers, compare=not alone)
+    accepted = _send_claim(
+        config, rpc, number, own.node.name, answers, compare=not alone, silence=silence
+    )
     rpc.epoch, rpc.master = number, own.node.name
     if not alone:
         problem = find_newer_data(config, own, accepted)
@@ -318,15 +322,24 @@ def claim(
 
 
 def _send_claim(
-    config: Config, rpc: NodeRpc, number: int, name: str, answers: Answers, *, compare: bool
+    config: Config,
+    rpc: NodeRpc,
+    number: int,
+    name: str,
+    answers: Answers,
+    *,
+    compare: bool,
+    silence: float | None,
 ) -> dict[NodeUuid, Answer[MasterView]]:
     """Claim a term at the nodes that answered; ``compare``: if they have heard of no other since.
 
     The calls carry no number of a term, as that alone would be heard as one.
     """
     views = {uuid: answer.value for uuid, answer in answers.items() if answer.value is not None}
+    # Only where it is needed: nodes of earlier versions do not know it.
+    more = () if silence is None else (silence,)
     claims: dict[NodeUuid, tuple[Node, tuple[object, ...]]] = {
-        node.uuid: (node, (number, name, views[node.uuid].epoch if compare else None))
+        node.uuid: (node, (number, name, views[node.uuid].epoch if compare else None, *more))
         for node in _voters(config)
         if node.uuid in views
     }

@@ -148,9 +148,19 @@ class Channel:
     """One candidate: a thread that sends what is pending, in order."""
 
     def __init__(
-        self, node: Node, rpc: NodeRpc, state: State, sequence: int, clock: Clock = SYSTEM
+        self,
+        node: Node,
+        rpc: NodeRpc,
+        state: State,
+        sequence: int,
+        clock: Clock = SYSTEM,
+        *,
+        contact: float | None = None,
     ) -> None:
-        """``sequence`` is the number of the last write; a snapshot taken from now on has it."""
+        """``sequence`` is the number of the last write; a snapshot taken from now on has it.
+
+        ``contact``: when a call began that the candidate has answered before; None: now.
+        """
         self.node = node
         self._clock = clock
         self._sequence = sequence
@@ -163,7 +173,7 @@ class Channel:
         #: how often lines were taken back
         self._taken_back = 0
         #: when a call began that the candidate has answered, by the monotonic clock
-        self.contact = clock.monotonic()
+        self.contact = clock.monotonic() if contact is None else contact
         #: why it lags, None while it has what was sent
         self.failure: Failure | None = None
         #: a failed candidate answers again, and is being brought up to date

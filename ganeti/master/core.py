@@ -44,6 +44,7 @@ from ganeti.ops.runner import Runner
 from ganeti.ops.services import LeaseEnd
 from ganeti.paths import Paths
 from ganeti.query import engine
+from ganeti.recovery import bounds
 from ganeti.rpc.client import NodeRpc
 from ganeti.rpc.objects import RunEpoch
 from ganeti.rpc.rounds import Rounds
@@ -67,6 +68,8 @@ class Core:
         self.clock = clock
         identity = Identity(paths.client_cert, paths.ca_cert)
         self.rpc = NodeRpc(identity.client_context())
+        #: when this master began to claim its term, by the monotonic clock
+        self._claimed = clock.monotonic()
         self.replication = Replication(self.rpc, clock)
         self.job_files = JobFiles(paths.queue, self.replication)
         self.job_files.open()
@@ -139,7 +142,8 @@ class Core:
             self._failover_after,
             self.lease.note_contact,
         )
-        self.replication.start(state, config, self.paths.position_file)
+        self._renew_claim()
+        self.replication.start(state, config, self.paths.position_file, self._claimed)
         self.store.add_listener(self._follow_change)
         self.lease.start()
         self.queue.set_rules(config.data.filters.values())
@@ -173,8 +177,21 @@ class Core:
             answers = vote.ask(config, self.rpc)
         else:
             answers = vote.hold(config, self.rpc, own, failover=False, patience=patience)
+        self._claimed = self.clock.monotonic()
         number = vote.claim(config, self.rpc, own, answers, alone=alone)
         _LOG.info("master in term %d", number)
+
+    def _renew_claim(self) -> None:
+        """Vote again if so much time has passed that a candidate may take over before long.
+
+        Reading the queue may take that long, and the whole machine may have been frozen. A later
+        answer of the candidates would not do: one of them may be about to claim a term.
+        """
+        limit = self._failover_after()
+        passed = self.clock.monotonic() - self._claimed
+        if limit and not self.replication.alone and passed >= bounds.count_acting(limit) / 2:
+            _LOG.info("the claim is %.1f s old, and is made again", passed)
+            self.vote(alone=False, patience=0.0)
 
     def _follow_change(self, before: Config, after: Config) -> None:
         if before.nodes is not after.nodes or before.cluster is not after.cluster:

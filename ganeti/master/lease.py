@@ -39,7 +39,7 @@ class Lease:
         self._thread = threading.Thread(target=self._work, name="lease", daemon=True)
 
     def start(self) -> None:
-        """Count from now on: the vote before may have taken long."""
+        """Begin to act, if a majority was heard late enough: the claim, or a call since then."""
         with self._changed:
             self._machine.contact = self._contact()
         self._thread.start()

@@ -37,12 +37,16 @@ class Replication:
         #: acknowledge what only this node has (the administrator said so)
         self.alone = False
 
-    def start(self, state: State, config: Config, position_file: Path) -> None:
-        """Begin to send to the candidates, and to note in a file how new our own state is."""
+    def start(self, state: State, config: Config, position_file: Path, claimed: float) -> None:
+        """Begin to send to the candidates, and to note in a file how new our own state is.
+
+        ``claimed`` is when this master began to claim its term, by the monotonic clock: nothing
+        later is known of the candidates.
+        """
         self._state = state
         self._position = os.open(position_file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._note_position()
-        self.follow(config)
+        self.follow(config, contact=claimed)
 
     def _note_position(self) -> None:
         """Not flushed: after a power cut this node only looks older than it is.
@@ -54,8 +58,11 @@ class Replication:
             text = position.text_of((self._rpc.epoch, self._sequence), own=True)
             os.pwrite(self._position, text.encode("ascii"), 0)
 
-    def follow(self, config: Config) -> None:
-        """Have one channel for each other candidate that is not offline."""
+    def follow(self, config: Config, *, contact: float | None = None) -> None:
+        """Have one channel for each other candidate that is not offline.
+
+        ``contact`` is when a new one was heard for the last time; None: now.
+        """
         if self._state is None:
             return
         wanted = {
@@ -72,7 +79,12 @@ class Replication:
             for uuid, node in wanted.items():
                 if uuid not in self._channels:
                     self._channels[uuid] = Channel(
-                        node, self._rpc, self._state, self._sequence, self._clock
+                        node,
+                        self._rpc,
+                        self._state,
+                        self._sequence,
+                        self._clock,
+                        contact=contact,
                     )
         for channel in ended:
             threading.Thread(target=channel.stop, daemon=True, name="channel-end").start()

@@ -85,17 +85,32 @@ class Replica(ReplicaCalls):
             stopped=self._paths.master_stopped_file.exists(),
         )
 
-    def master_claim(self, epoch: int, master: str, known: int | None = None) -> MasterView:
+    def master_claim(
+        self, epoch: int, master: str, known: int | None = None, silence: float | None = None
+    ) -> MasterView:
         """Follow a new master; the answer holds what its predecessor wrote here at most.
 
         Raises:
-            DeposedError: another node was quicker.
+            DeposedError: another node was quicker, or the master is not silent any more.
         """
         with self._lock:  # no update of the old master may be half done meanwhile
+            self._refuse_while_heard(silence)
             self._term.claim(epoch, master, known)
             self._standby.note_sign()
             self._let_go()  # the new master may be on this node
             return self.master_view()
+
+    def _refuse_while_heard(self, silence: float | None) -> None:
+        """A master that was heard meanwhile may act. Its own node does not hear it."""
+        followed = self._term.read_highest()[1] or self._context.read_master()
+        if silence is None or followed == self._name:
+            return
+        measured = self._standby.measure_silence()
+        if measured < silence:
+            raise errors.DeposedError(
+                f"this node heard from the master {followed} {int(measured)} s ago; it must be"
+                f" silent for {silence:.0f} s"
+            )
 
     def _read_serial(self) -> int | None:
         try:

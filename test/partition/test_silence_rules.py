@@ -86,6 +86,32 @@ def test_a_candidate_tries_when_the_master_was_silent_for_long_enough(context: N
     assert attempts_after(context, 0, 10_000) == 0
 
 
+def test_a_master_that_is_heard_again_loses_no_node(context: NodeContext) -> None:
+    """A candidate found it silent a moment ago; its claim comes too late."""
+    clock = JumpClock()
+    watcher = Standby(context, attempt=Takeover(), clock=clock, chance=lambda: 0.0)
+    replica = Replica(context, watcher)
+    replica.master_claim(2, "node3.example.com")
+    clock.time = LIMIT - 1
+    with pytest.raises(errors.DeposedError, match=r"heard from the master .* 14 s ago"):
+        replica.master_claim(3, "node2.example.com", 2, LIMIT)
+    replica.replica_update(ReplicaUpdate(epoch=2))  # it is the master still
+    assert replica.master_view().epoch == 2
+    replica.master_claim(3, "node2.example.com", 2)  # an administrator does not wait
+    clock.time += LIMIT
+    assert replica.master_claim(4, "node3.example.com", 3, LIMIT).master == "node3.example.com"
+    replica.stop()
+
+
+def test_the_node_of_the_master_need_not_be_silent(context: NodeContext) -> None:
+    """It does not hear its master; who claims has stopped that one before."""
+    clock = JumpClock()
+    replica = Replica(context, Standby(context, attempt=Takeover(), clock=clock))
+    replica.master_claim(2, context.name)
+    assert replica.master_claim(3, "node9.example.com", 2, LIMIT).epoch == 3
+    replica.stop()
+
+
 def test_a_candidate_that_has_just_started_is_patient(context: NodeContext) -> None:
     assert attempts_after(context, None, standby.BOOT_PATIENCE - 1) == 0
     assert attempts_after(context, None, standby.BOOT_PATIENCE) == 1

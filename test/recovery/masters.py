@@ -52,7 +52,8 @@ class Electorate:
 class Master:
     """One master daemon. It ends when its machine says so."""
 
-    def __init__(self, game: Game, host: Host, number: int) -> None:
+    def __init__(self, game: Game, host: Host, number: int, claimed: float) -> None:
+        """``claimed``: when it began to claim its term, on the clock of its host."""
         assert host.state is not None
         self.game = game
         self.world = game.world
@@ -62,7 +63,7 @@ class Master:
         host.state = self.state
         world, now = self.world, host.clock()
         settings = Settings(world.failover_after, world.fence_after, world.node_lease)
-        self.machine = MasterMachine(settings, contact=now)
+        self.machine = MasterMachine(settings, contact=claimed)
         self._follow(now + bounds.count_waiting(world.failover_after))
         self.contacts: dict[str, float] = {}
         self.seen_running: dict[str, tuple[str, ...]] = {}
@@ -355,8 +356,8 @@ class Game:
         if others:
             raise BrokenPromiseError(f"{guest} runs on {host.name} and on {others}")
 
-    def crown(self, host: Host, number: int) -> None:
-        host.master = Master(self, host, number)
+    def crown(self, host: Host, number: int, claimed: float) -> None:
+        host.master = Master(self, host, number, claimed)
         self.world.tell(f"{host.name} is the master of term {number}")
         self.world.count("master began")
         acting = self.find_acting()
@@ -399,6 +400,7 @@ class Election:
         self.config: Any = Electorate(self.world, host.state, host.term.master)
         self.number = 0
         self.known: dict[str, int] = {}
+        self.claimed = 0.0
 
     def _lives(self) -> bool:
         return self.host.on and self.host.boot == self.boot and self.host.master is None
@@ -471,10 +473,13 @@ class Election:
         seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
         self.number = max([own.position[0], *seen]) + 1
         self.known = {n: a.value.epoch for n, a in answers.items() if a.value is not None}
+        self.claimed = self.host.clock()
         awake = [self.world.hosts[name] for name, answer in answers.items() if answer.ok]
         self._gather(awake, self._claim_at, self._judge_claim)
 
     def _claim_at(self, other: Host) -> MasterView | None:
+        if self.if_silent and not self._may_claim(other):
+            return None
         term = other.term.claim(self.number, self.host.name, self.known[other.name])
         if term is None:
             return None
@@ -483,12 +488,23 @@ class Election:
         other.plan_wake()
         return self._view(other)
 
+    def _may_claim(self, other: Host) -> bool:
+        """Whether a node does not hear the master any more; on the master's, that it is stopped."""
+        if other.term.master == other.name:
+            if other.frozen["master"] > self.world.now:
+                return False  # the daemon does not end in time, so its node does not count
+            if other.master is not None:
+                other.master.end("stopped for its successor")
+            return True
+        candidate = other.machine.candidate
+        return candidate is None or (other.clock() - candidate.heard >= self.world.failover_after)
+
     def _judge_claim(self, answers: dict[str, Any]) -> None:
         own = self._own()
         problem = vote.find_newer_data(self.config, own, answers)
         problem = problem or vote.explain_missing_answers(self.config, own, answers)
         if problem is None:
-            self.game.crown(self.host, self.number)
+            self.game.crown(self.host, self.number, self.claimed)
         self._give_up()
 
     def _give_up(self) -> None:

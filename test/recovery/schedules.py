@@ -65,7 +65,7 @@ class Schedule:
             if host.is_candidate:
                 host.state = State((1, 0), homes)
             host.plan_wake()
-        self.game.crown(hosts[0], 1)
+        self.game.crown(hosts[0], 1, hosts[0].clock())
         world.run(45.0)
 
     def play(self) -> Outcome:

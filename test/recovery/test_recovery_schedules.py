@@ -10,8 +10,10 @@ from schedules import play
 
 #: Schedules that found a defect: a master that restarts during a vote counted its own voice, while
 #: its node followed another (929, 3664); a claim after an older vote (30, 44, 1234); a vote
-#: between the two questions of a candidate (10, 13, 21).
-DEFECTS = (10, 13, 21, 30, 44, 929, 1234, 3664)
+#: between the two questions of a candidate (10, 13, 21); a winner that was frozen after its claim,
+#: and counted its lease from its start (18944); a master that was heard again between the last
+#: question of a candidate and its claim (61558, 87468).
+DEFECTS = (10, 13, 21, 30, 44, 929, 1234, 3664, 18944, 61558, 87468)
 
 
 @pytest.mark.parametrize("seed", DEFECTS)

@@ -18,10 +18,13 @@ class ReplicaCalls(ABC):
 
     @abstractmethod
     @call(timeout=REPLICA)
-    def master_claim(self, epoch: int, master: str, known: int | None = None) -> MasterView:
+    def master_claim(
+        self, epoch: int, master: str, known: int | None = None, silence: float | None = None
+    ) -> MasterView:
         """Follow a new master; DeposedError when another one has the term or a higher one.
 
-        Also when this node has heard of a term later than ``known`` since it was asked.
+        Also when this node has heard of a term later than ``known`` since it was asked, or has
+        heard the master that it follows less than ``silence`` seconds ago.
         """
 
     @abstractmethod
