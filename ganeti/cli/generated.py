@@ -623,7 +623,7 @@ OPCODES: dict[str, Any] = {
         ('node_name', 'string', None, (), 'Name of the node'),
         ('node_uuid', 'string', None, (), 'UUID of the node, checked against the name'),
         ('confirm', 'switch', False, (), 'You have seen that the node is switched off'),
-        ('all_instances', 'switch', False, (), 'Start all instances that can start elsewhere, whatever their tags say'),
+        ('all_instances', 'switch', False, (), 'Start all instances that can start elsewhere, whatever their ha and tags say'),
         ('timeout', 'int', 60, (), 'Seconds that a device gets to switch the node off'),
         ('test', 'switch', False, (), 'Only ask what can switch the node off whether it is on; nothing is changed'),
     )),

@@ -90,7 +90,7 @@ class OpNodeFence(OpCode, tag="OP_NODE_FENCE", kw_only=True):
     node_uuid: p.NodeUuid = None
     confirm: Annotated[bool, doc("You have seen that the node is switched off")] = False
     all_instances: Annotated[
-        bool, doc("Start all instances that can start elsewhere, whatever their tags say")
+        bool, doc("Start all instances that can start elsewhere, whatever their ha and tags say")
     ] = False
     timeout: Annotated[int, doc("Seconds that a device gets to switch the node off")] = 60
     test: Annotated[

@@ -5,7 +5,7 @@
     view = board.view_cluster(ctx)                      # asks all nodes
     layout = view.layout(group)                 # who is where in a node group, as arrays
     with ctx.boards.decision():                 # a choice that others must not make, too
-        view = view.again(ctx)
+        view = view.refresh(ctx)
         ...
         ctx.boards.claim(ctx.job.job_id, claims)
 """

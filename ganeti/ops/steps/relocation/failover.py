@@ -124,9 +124,8 @@ class Failover:
         if not self._ignore:
             raise errors.OpExecError(
                 f"instance {name} is not started on {self.target.name}, because it may still run"
-                f" on {source} ({errors.text(err)}). When you are sure that {source} is switched"
-                f" off, say so with gnt-node modify --offline yes {source}, or repeat with"
-                " --ignore-consistency"
+                f" on {source} ({errors.text(err)}). Switch {source} off, then run gnt-node"
+                f" modify --offline yes {source} and repeat the command"
             ) from err
         self._ctx.warn(
             f"instance {name} may still run on {source}: {errors.text(err)}; going on because"
