@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, position, services
+from ganeti.bootstrap.settings import FailoverSettings
 from ganeti.config import vote
 from ganeti.config.changes import Author, Draft
 from ganeti.config.store import Store, read_config
@@ -41,10 +42,7 @@ class Failover:
     """One failover to this node. ``say`` gets a line for each step."""
 
     say: Say
-    #: do not ask the nodes: the administrator knows that the old master is gone
-    no_voting: bool = False
-    #: only if nobody has heard from the master for as long as the cluster says
-    if_silent: bool = False
+    how: FailoverSettings = field(default_factory=FailoverSettings)
     where: Paths = field(default_factory=paths.current)
 
     def __post_init__(self) -> None:
@@ -73,10 +71,10 @@ class Failover:
         """
         try:
             self._check()
-            if self.if_silent:
+            if self.how.if_silent:
                 self._check_silence(vote.ask(self.config, self.rpc))
             answers = self._vote()
-            if self.if_silent:
+            if self.how.if_silent:
                 self._check_silence(answers)
             if self._is_master(answers):
                 self._finish(dry_run=dry_run)
@@ -87,7 +85,7 @@ class Failover:
                 self.say("Dry run: nothing was changed")
                 return
             self._hooks("pre")
-            if not self._stop_old(answers) and self.if_silent:
+            if not self._stop_old(answers) and self.how.if_silent:
                 # It may act still, so its node must not be what makes a majority.
                 answers.pop(self.old.uuid, None)
             self._claim(answers)
@@ -172,7 +170,7 @@ class Failover:
         return self._read_own_state()
 
     def _vote(self) -> dict[NodeUuid, Answer[MasterView]]:
-        if self.no_voting:
+        if self.how.no_voting:
             return vote.ask(self.config, self.rpc)
         return vote.hold(
             self.config,
@@ -190,7 +188,7 @@ class Failover:
         lines = [
             f"{heard} of {len(answers)} nodes answer; none has newer data than this node"
             f" (configuration {self.config.data.serial_no})"
-            if not self.no_voting
+            if not self.how.no_voting
             else f"No vote: {heard} of {len(answers)} nodes answer, their data is not compared"
         ]
         if old is not None and old.ok:
@@ -246,8 +244,8 @@ class Failover:
             self.rpc,
             self._read_own_state(),
             answers,
-            alone=self.no_voting,
-            silence=self.config.cluster.auto_failover_after if self.if_silent else None,
+            alone=self.how.no_voting,
+            silence=self.config.cluster.auto_failover_after if self.how.if_silent else None,
         )
         self.say(f"Term {number} begins; calls of older masters are refused")
 
@@ -258,7 +256,7 @@ class Failover:
         def edit(draft: Draft) -> None:
             draft.update_cluster(master_node=NodeUuid(me.uuid))
 
-        how = "automatic master failover" if self.if_silent else "master failover"
+        how = "automatic master failover" if self.how.if_silent else "master failover"
         author = Author(user="root", reason=f"{how} from {self.old.name}")
         try:
             if store.current.cluster.master_node != me.uuid:
@@ -267,7 +265,7 @@ class Failover:
             store.close()
 
     def _start(self) -> None:
-        options = ["--no-voting", "--yes-do-it"] if self.no_voting else []
+        options = ["--no-voting", "--yes-do-it"] if self.how.no_voting else []
         for problem in services.start_master(self.where, *options):
             self.say(problem)
 

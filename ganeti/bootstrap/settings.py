@@ -1,4 +1,4 @@
-"""What can be chosen when a cluster is made."""
+"""What can be chosen when a cluster is made, and when its master moves."""
 
 from __future__ import annotations
 
@@ -57,3 +57,18 @@ class InitSettings(FixedSettings, kw_only=True):
     enabled_user_shutdown: bool = False
     ssh_key_type: str | None = None
     ssh_key_bits: int | None = None
+
+
+class FailoverSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How careful a master failover is; ``gnt-cluster master-failover`` has options from here."""
+
+    no_voting: Annotated[
+        bool, doc("Become master without a vote of the other nodes; see above")
+    ] = False
+    if_silent: Annotated[
+        bool,
+        doc(
+            "Only if no candidate has heard from the master for as long as --auto-failover-after of"
+            " the cluster says; node daemons use it"
+        ),
+    ] = False

@@ -9,12 +9,13 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from ganeti.bootstrap.node_setup import SetupRequest
-from ganeti.bootstrap.settings import FixedSettings
+from ganeti.bootstrap.settings import FailoverSettings, FixedSettings
 from ganeti.luxi.requests import FilterSettings, HistoryFilter
 from ganeti.model.ipolicy import PolicyKeys
 from ganeti.opcodes import describe, registry
 from ganeti.opcodes.devices import DiskKeys, Mebibytes
 from ganeti.opcodes.hidden import Hidden
+from ganeti.opcodes.node_storage import StorageChanges
 from ganeti.rapi.tokens import TokenSettings
 
 #: Name, kind of an option (or ``switch``, ``switch_off``; empty for none), default, choices and
@@ -26,11 +27,13 @@ REQUESTS = {
     cls.__name__: cls
     for cls in (
         DiskKeys,
+        FailoverSettings,
         FilterSettings,
         FixedSettings,
         HistoryFilter,
         PolicyKeys,
         SetupRequest,
+        StorageChanges,
         TokenSettings,
     )
 }

@@ -21,6 +21,10 @@ OPCODES: dict[str, Any] = {
         ('max_iops', 'int', None, (), 'Most reads and writes of the guest in a second; 0: no limit'),
         ('max_bandwidth', 'int', None, (), 'Most MiB that the guest reads and writes in a second; 0: no limit'),
     )),
+    'FailoverSettings': ('How careful a master failover is; ``gnt-cluster master-failover`` has options from here.', (
+        ('no_voting', 'switch', False, (), 'Become master without a vote of the other nodes; see above'),
+        ('if_silent', 'switch', False, (), 'Only if no candidate has heard from the master for as long as --auto-failover-after of the cluster says; node daemons use it'),
+    )),
     'FilterSettings': ('What ReplaceFilter sets of a filter rule.', (
         ('priority', 'int', 0, (), 'Rules with low numbers are tried first; 0 is the lowest'),
         ('predicates', '', None, (), 'Conditions that a job must fulfil, all of them: a list of [<kind>, <filter>] with the kinds jobid, opcode and reason. Without one, the rule fits every job'),
@@ -800,6 +804,9 @@ OPCODES: dict[str, Any] = {
         ('now', 'float', None, (), 'Unix time of the master'),
         ('needs', 'keyval', None, (), 'What instances of the cluster need on this server'),
         ('force_join', 'switch', False, (), 'Remove the node from the cluster it belongs to'),
+    )),
+    'StorageChanges': ('The keys of ``changes``; what is unset stays.', (
+        ('allocatable', 'bool', None, (), 'Whether new disks may be put there'),
     )),
     'TokenSettings': ('What a token allows, and how long; ``gnt-rapi`` has its options from here.', (
         ('permissions', 'list', None, (), 'Allowed requests: read, write, @admin, @operator, @readonly, single ones such as instance.startup or instance.*; a minus sign in front forbids'),

@@ -114,22 +114,17 @@ FILTER = switch(
     group=SELECTION,
     help="Read the only argument as a filter, even if it looks like a name",
 )
-FORMAT = value(
-    "--format",
-    dest="format",
-    choices=("table", "json", "yaml", "csv"),
-    default="table",
-    group=OUTPUT,
-    help="Form of the list: a table for people, the others for programs",
-)
-#: Of commands that show everything of an object; the text of most is YAML as well.
-INFO_FORMAT = value(
-    "--format",
-    dest="format",
-    choices=("text", "json", "yaml"),
-    default="text",
-    group=OUTPUT,
-    help="Form of the answer: text for people, the others for programs",
+#: Of lists, and of commands that show everything of an object; the text of most is YAML as well.
+FORMAT, INFO_FORMAT = (
+    value(
+        "--format",
+        dest="format",
+        choices=choices,
+        default=choices[0],
+        group=OUTPUT,
+        help=f"Form of the output: {choices[0]} for people, the others for programs",
+    )
+    for choices in (("table", "json", "yaml", "csv"), ("text", "json", "yaml"))
 )
 TABLE_OPTIONS = (NO_HEADERS, SEPARATOR)
 #: Options of list-fields commands.
@@ -156,7 +151,9 @@ NO_SSH_KEY_CHECK = switch_off(
 )
 
 # where
-NODES = values_of("-n", "--node", dest="nodes", metavar="<node>", help="Only this node")
+NODES = values_of(
+    "-n", "--node", dest="nodes", metavar="<node>", help="Only this node; may be repeated"
+)
 NODE_GROUP = value(
     "-g", "--node-group", dest="nodegroup", metavar="<group>", help="Only this node group"
 )
@@ -206,16 +203,19 @@ SELECTION_OPTIONS = tuple(
 )
 
 # filters of job lists
-#: Status of jobs -> the option that selects those with it.
-BY_STATUS = {
-    status: select(
-        f"--{status}", dest="status_filter", const=(status,), help=f"Jobs with the status {status}"
+PENDING, QUEUED, WAITING, RUNNING, ERROR, FINISHED = (
+    select(
+        f"--{name}",
+        dest="status_filter",
+        const=statuses or (name,),
+        help=text or f"Jobs with the status {name}",
     )
-    for status in ("queued", "waiting", "running", "error")
-}
-PENDING = select(
-    "--pending",
-    dest="status_filter",
-    const=("queued", "waiting", "canceling"),
-    help="Jobs that have not begun to work",
+    for name, statuses, text in (
+        ("pending", ("queued", "waiting", "canceling"), "Jobs that have not begun to work"),
+        ("queued", (), ""),
+        ("waiting", (), ""),
+        ("running", (), ""),
+        ("error", (), ""),
+        ("finished", ("success", "canceled", "error"), "Jobs that have ended"),
+    )
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+import msgspec
+
 from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
@@ -49,6 +51,12 @@ class OpNodeModifyStorage(OpCode, tag="OP_NODE_MODIFY_STORAGE", kw_only=True):
     storage_type: p.StorageTypeParam
     name: p.StorageName = None
     changes: Annotated[Params, doc("New values, by field")]
+
+
+class StorageChanges(msgspec.Struct, kw_only=True):
+    """The keys of ``changes``; what is unset stays."""
+
+    allocatable: Annotated[bool | None, doc("Whether new disks may be put there")] = None
 
 
 class OpRepairNodeStorage(OpCode, tag="OP_REPAIR_NODE_STORAGE", kw_only=True):

@@ -10,19 +10,11 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.instance import creation, settings
-from ganeti.cli.option import values_of
 from ganeti.cli.programs import BACKUP
 from ganeti.filters import arguments
 
 _INVAL = errors.ErrorCode.INVAL
 _LIST_FIELDS = ("node", "export")
-_NODES = values_of(
-    "-n",
-    "--node",
-    dest="nodes",
-    metavar="<node>",
-    help="Show only the exports on this node; may be repeated",
-)
 
 
 @BACKUP.command(
@@ -96,7 +88,7 @@ def import_(call: Call) -> None:
     jobs.run_op(call, creation.OP, **{**wanted, "mode": "import"})
 
 
-@BACKUP.command("list", options=(_NODES, *o.LIST_OPTIONS), default_args="GNT_BACKUP_LIST")
+@BACKUP.command("list", options=(o.NODES, *o.LIST_OPTIONS), default_args="GNT_BACKUP_LIST")
 def list_exports(call: Call) -> int:
     """List the exports on all nodes."""
     condition = arguments.filter_of_arguments(call.opts.nodes, name_field="node")

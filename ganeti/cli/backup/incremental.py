@@ -10,7 +10,6 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.instance import creation, settings
-from ganeti.cli.option import value
 from ganeti.cli.programs import BACKUP
 
 _INVAL = errors.ErrorCode.INVAL
@@ -33,12 +32,6 @@ def history(call: Call) -> int:
     return listing.show_list(call, "backup", _HISTORY_FIELDS, name_field="instance")
 
 
-_AS = value(
-    "--as",
-    dest="new_name",
-    metavar="<instance>",
-    help="Name of a new instance that gets the content; without it the old disks are written over",
-)
 #: Options of new instances that somebody may give without --as.
 _OF_NEW = {
     "--node": "pnode",
@@ -57,10 +50,16 @@ _LEFT_OUT = ("commit", "forthcoming", "no_install", "force_variant", "image", "s
     without=tuple(
         field
         for field in (*creation.WITHOUT, *_LEFT_OUT)
-        if field not in ("backup", "identify_defaults", "repository", "src_node")
+        if field not in ("backup", "identify_defaults", "instance_name", "repository", "src_node")
     ),
     names={
         **{name: value for name, value in creation.NAMES.items() if name != "no_install"},
+        "instance_name": override(
+            "--as",
+            metavar="<instance>",
+            help="Name of a new instance that gets the content; without it the old disks are"
+            " written over",
+        ),
         "src_node": override(help="Node that finds the backup; else that of the instance"),
         "backup": override(
             "--backup", metavar="<id>", help="Id of the backup; the newest without it"
@@ -69,7 +68,7 @@ _LEFT_OUT = ("commit", "forthcoming", "no_install", "force_variant", "image", "s
     },
     also=creation.SIZE | {"OP_BACKUP_RESTORE": ("disk",)},
     new=True,
-    options=(_AS, o.FORCE, *creation.EXTRAS, *o.JOB_OPTIONS),
+    options=(o.FORCE, *creation.EXTRAS, *o.JOB_OPTIONS),
     usage="[--backup=<id>] [--as=<instance> -n <node>[:<node>]] <instance>",
 )
 def restore(call: Call) -> None:
@@ -80,12 +79,12 @@ def restore(call: Call) -> None:
     asked about first.
     """
     name, opts = call.args[0], call.opts
-    if opts.new_name is None:
+    if opts.instance_name is None:
         _restore_here(call, name)
         return
     if opts.disk is not None:
         raise errors.OpPrereqError("--restore-disk makes no sense with --as", _INVAL)
-    wanted: dict[str, Any] = creation.parameters(call, opts.new_name, again=True)
+    wanted: dict[str, Any] = creation.parameters(call, opts.instance_name, again=True)
     wanted.update(mode="import", src_path=name, backup=opts.backup or "newest")
     jobs.run_op(call, creation.OP, **wanted)
 

@@ -9,20 +9,9 @@ from ganeti.cli.cluster import options as c
 from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.failures import Exit
 from ganeti.cli.fields import override
-from ganeti.cli.option import switch, value
+from ganeti.cli.option import value
 from ganeti.cli.programs import CLUSTER
 
-_NO_VOTING = switch(
-    "--no-voting",
-    dest="no_voting",
-    help="Become master without a vote of the other nodes; see above",
-)
-_IF_SILENT = switch(
-    "--if-silent",
-    dest="if_silent",
-    help="Only if no candidate has heard from the master for as long as --auto-failover-after of"
-    " the cluster says; node daemons use it",
-)
 _IGNORE_OFFLINE = value(
     "--ignore-offline-nodes",
     dest="ignore_offline_nodes",
@@ -130,7 +119,8 @@ def init(call: Call) -> None:
 @CLUSTER.command(
     "master-failover",
     aliases=("masterfailover",),
-    options=(_NO_VOTING, _IF_SILENT, o.YES_DO_IT, _IGNORE_OFFLINE, o.DRY_RUN),
+    also={"FailoverSettings": ("no_voting", "if_silent")},
+    options=(o.YES_DO_IT, _IGNORE_OFFLINE, o.DRY_RUN),
 )
 def master_failover(call: Call) -> None:
     """Make the node on which this runs the master.
@@ -143,6 +133,7 @@ def master_failover(call: Call) -> None:
     if it still runs there are two masters; be sure that it does not.
     """
     from ganeti.bootstrap.failover import Failover
+    from ganeti.bootstrap.settings import FailoverSettings
 
     opts = call.opts
     if opts.no_voting and not (opts.yes_do_it or opts.dry_run):
@@ -156,8 +147,8 @@ def master_failover(call: Call) -> None:
             "--no-voting and --if-silent exclude each other: only a vote tells who is silent"
         )
         raise Exit(2)
-    failover = Failover(notices.say, no_voting=opts.no_voting, if_silent=opts.if_silent)
-    failover.run(dry_run=opts.dry_run)
+    how = FailoverSettings(no_voting=opts.no_voting, if_silent=opts.if_silent)
+    Failover(notices.say, how).run(dry_run=opts.dry_run)
 
 
 @CLUSTER.command("accept-config", options=(o.FORCE, o.DRY_RUN))

@@ -90,7 +90,7 @@ def wait(call: Call) -> None:
     jobs.wait(call.client, job_id(call.args[0]), quiet=True)
 
 
-_CHANGE = (o.FORCE, o.PENDING, o.BY_STATUS["queued"], o.BY_STATUS["waiting"])
+_CHANGE = (o.FORCE, o.PENDING, o.QUEUED, o.WAITING)
 
 
 @JOB.command(

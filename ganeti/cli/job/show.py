@@ -11,7 +11,7 @@ from ganeti.base import units
 from ganeti.cli import info, listing, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many
-from ganeti.cli.option import select, switch, value
+from ganeti.cli.option import switch, value
 from ganeti.cli.programs import JOB
 from ganeti.luxi.client import FieldDef, LogEntry, QueryResult
 
@@ -22,12 +22,6 @@ _NEWEST = 50
 #: Value in the summary of OP_TEST_DELAY.
 _NANOSECONDS = re.compile(r"\b([0-9]+) ns\b")
 
-_FINISHED = select(
-    "--finished",
-    dest="status_filter",
-    const=("success", "canceled", "error"),
-    help="Jobs that have ended",
-)
 _ARCHIVED = switch("--archived", dest="archived", help="Archived jobs too")
 _LIMIT = value(
     "--limit",
@@ -64,9 +58,9 @@ def job_id(text: str) -> int:
         o.FORMAT,
         _LIMIT,
         o.PENDING,
-        o.BY_STATUS["running"],
-        o.BY_STATUS["error"],
-        _FINISHED,
+        o.RUNNING,
+        o.ERROR,
+        o.FINISHED,
         _ARCHIVED,
     ),
 )

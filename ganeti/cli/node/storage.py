@@ -11,7 +11,6 @@ from ganeti.cli import formats, jobs, listing, notices, output, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, choice, take_many, take_one
 from ganeti.cli.fields import override
-from ganeti.cli.option import value
 from ganeti.cli.programs import NODE
 
 #: Title and kind of each column.
@@ -32,9 +31,6 @@ _STORAGE = {
     "free": ("Free", "unit"),
     "allocatable": ("Allocatable", "bool"),
 }
-_ALLOCATABLE = value(
-    "--allocatable", dest="allocatable", kind="bool", help="Whether new disks may be put there"
-)
 
 
 def _columns(call: Call, known: Mapping[str, tuple[str, str]]) -> list[str]:
@@ -140,7 +136,8 @@ def list_storage(call: Call) -> None:
     take_one("node"),
     choice("lvm-pv"),
     take_one("volume"),
-    options=(_ALLOCATABLE, *o.JOB_OPTIONS),
+    also={"StorageChanges": ("allocatable",)},
+    options=o.JOB_OPTIONS,
 )
 def modify_storage(call: Call) -> None:
     """Change a storage unit of a node."""

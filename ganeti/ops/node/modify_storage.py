@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ganeti import errors
 from ganeti.opcodes.enums import StorageType
-from ganeti.opcodes.node_storage import OpNodeModifyStorage
+from ganeti.opcodes.node_storage import OpNodeModifyStorage, StorageChanges
 from ganeti.ops.planning import node_storage
 from ganeti.ops.targets.node import NodeOperation
 from ganeti.rpc.calls import NodeCalls
@@ -21,7 +21,7 @@ class NodeModifyStorage(NodeOperation[OpNodeModifyStorage, None]):
                 f"nothing can be changed in storage of type {op.storage_type};"
                 " lvm-pv has 'allocatable'"
             )
-        node_storage.check_fields(op.changes, ("allocatable",))
+        node_storage.check_fields(op.changes, StorageChanges.__struct_fields__)
         if not op.changes:
             raise errors.make_invalid_error("nothing to change was given")
         if not op.name:
