@@ -19,13 +19,13 @@ from ganeti.cli.command import Call
 from ganeti.cli.failures import Exit
 from ganeti.cli.options import PRIORITIES
 from ganeti.luxi.client import Client, LogEntry
+from ganeti.model.job_status import JOBS_FINALIZED
 
 #: Seconds of one wait for news of a job; only how often a connection is used.
 WAIT_SECONDS = 60
 #: Exit code after Ctrl-C while waiting (128 and the number of SIGINT, as shells have it).
 EXIT_DETACHED = 130
 
-_FINAL = ("success", "error", "canceled")
 _STATES = {
     "queued": "is in the queue",
     "waiting": "waits for locks",
@@ -179,7 +179,7 @@ def _follow(client: Client, job_id: int, feedback: Feedback) -> None:
                 feedback(entry)
                 serial = max(serial or 0, entry[0])
             status = str(values[0]) if values else ""
-            if status in _FINAL:
+            if status in JOBS_FINALIZED:
                 return
             line.show(f"Job {job_id} {_STATES.get(status, status)} ...")
     finally:

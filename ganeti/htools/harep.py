@@ -19,7 +19,7 @@ from ganeti.htools.program import Program, say, warn
 from ganeti.htools.repair import Repair, Result
 from ganeti.luxi.client import Client
 from ganeti.model import repair_tags
-from ganeti.model.names import JOBS_FINALIZED
+from ganeti.model.job_status import JOBS_FINALIZED
 from ganeti.model.repair_tags import Type
 from ganeti.placement.board import Board
 from ganeti.placement.choose import Wish, choose

@@ -31,7 +31,7 @@ from ganeti.jobs.job import Book, Job
 from ganeti.jobs.workers import WorkerPool
 from ganeti.locking.manager import LockManager
 from ganeti.locking.views import Obstacle, WaitView
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 from ganeti.opcodes import wire
 from ganeti.opcodes.base import summary
 

@@ -14,7 +14,7 @@ from ganeti.jobs import reason_limits
 from ganeti.jobs.filters import Accept, JobFacts, Limited, Pause, Reject, Rules
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.job import JobRecord
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 from ganeti.opcodes.base import OpCode
 
 

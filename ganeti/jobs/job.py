@@ -22,7 +22,7 @@ from ganeti.jobs.machine import Effect, Machine
 from ganeti.locking.request import Request
 from ganeti.model import job as job_model
 from ganeti.model.job import JobRecord, Submitter
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 from ganeti.opcodes.base import OpCode
 
 

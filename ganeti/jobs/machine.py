@@ -19,7 +19,7 @@ import msgspec
 from ganeti import errors
 from ganeti.base.file_parts import Parts
 from ganeti.model.job import JobRecord, Stamp
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 
 
 class Effect(Flag):

@@ -26,7 +26,7 @@ from ganeti.jobs.steps import Steps
 from ganeti.locking.manager import LockManager
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.job import JobRecord, Submitter
-from ganeti.model.names import JOBS_FINALIZED, JobStatus
+from ganeti.model.job_status import JOBS_FINALIZED, JobStatus
 from ganeti.opcodes import wire
 from ganeti.opcodes.base import OpCode
 

@@ -24,7 +24,7 @@ from ganeti.jobs.workers import WorkerPool
 from ganeti.locking.manager import LockManager
 from ganeti.locking.request import State
 from ganeti.model.job import Submitter
-from ganeti.model.names import JOBS_FINALIZED, JobStatus
+from ganeti.model.job_status import JOBS_FINALIZED, JobStatus
 from ganeti.opcodes.base import OpCode
 
 _LOG = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from ganeti import errors
 from ganeti.base import clock as clock_module
 from ganeti.base.histogram import Histogram
 from ganeti.model.job import JobRecord
+from ganeti.model.job_status import JOBS_FINALIZED, JobStatus
 from ganeti.model.metrics import LONG
-from ganeti.model.names import JOBS_FINALIZED, JobStatus
 
 if TYPE_CHECKING:
     from ganeti.jobs.queue import JobQueue

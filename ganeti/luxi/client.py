@@ -7,7 +7,7 @@ from typing import Any
 
 from ganeti.base.record import Record
 from ganeti.luxi.connection import Connection
-from ganeti.model.names import JOBS_FINALIZED
+from ganeti.model.job_status import JOBS_FINALIZED
 
 Row = list[Any]
 #: Seconds that one request waits for a job to change.

@@ -11,8 +11,8 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.model.job_status import JOBS_FINALIZED, JobStatus
 from ganeti.model.limits import Limits
-from ganeti.model.names import JOBS_FINALIZED, JobStatus
 
 #: ``[seconds, microseconds]``
 Stamp = list[int]

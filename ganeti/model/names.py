@@ -142,22 +142,6 @@ class NodeRole(StrEnum):
     MASTER = "M"
 
 
-class JobStatus(StrEnum):
-    """State of a job or of one of its opcodes; in the order of a job's life."""
-
-    QUEUED = "queued"
-    WAITING = "waiting"
-    CANCELING = "canceling"
-    RUNNING = "running"
-    CANCELED = "canceled"
-    SUCCESS = "success"
-    ERROR = "error"
-
-
-JOBS_FINALIZED = frozenset({JobStatus.CANCELED, JobStatus.SUCCESS, JobStatus.ERROR})
-JOBS_PENDING = frozenset({JobStatus.QUEUED, JobStatus.WAITING, JobStatus.CANCELING})
-
-
 class RebootType(StrEnum):
     """How an instance is rebooted."""
 

@@ -19,7 +19,7 @@ from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Operand
 from ganeti.filters.patterns import Budget
 from ganeti.model.job import JobRecord
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 
 #: Characters of a text.
 LONGEST = 1000

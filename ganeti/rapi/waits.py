@@ -11,7 +11,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.base.clock import SYSTEM
-from ganeti.model.names import JOBS_FINALIZED
+from ganeti.model.job_status import JOBS_FINALIZED
 from ganeti.net.http_detached import Detached
 from ganeti.net.loop import Loop
 from ganeti.rapi import failures, parking, schemas

@@ -19,7 +19,7 @@ from ganeti.jobs import machine as m
 from ganeti.jobs.machine import Effect, Machine
 from ganeti.model import job as job_model
 from ganeti.model.job import JobRecord, OpRecord
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 
 ERROR = ["OpExecError", ["it broke"]]
 CANCELED = ["JobCanceled", ["somebody said so"]]

@@ -74,5 +74,13 @@ def test_small_commands_load_nothing_that_takes_long(words: str, tmp_path: Path)
     )
     loaded = set(done.stdout.split())
     assert "simplejson" in loaded
-    for name in ("argparse", "copy", "dataclasses", "inspect", "msgspec", "ganeti.cli.generated"):
+    for name in (
+        "argparse",
+        "copy",
+        "dataclasses",
+        "inspect",
+        "msgspec",
+        "ganeti.cli.generated",
+        "ganeti.model.names",
+    ):
         assert name not in loaded

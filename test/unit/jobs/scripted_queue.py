@@ -19,7 +19,7 @@ from ganeti.jobs.queue import JobQueue
 from ganeti.locking.manager import LockManager
 from ganeti.locking.request import Request
 from ganeti.model.job import JobRecord, Submitter
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.test import OpTestDummy
 

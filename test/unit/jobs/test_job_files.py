@@ -15,7 +15,7 @@ from ganeti import errors
 from ganeti.jobs import files as job_files
 from ganeti.jobs.files import JobFiles
 from ganeti.model.job import JobRecord, OpRecord, Submitter
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from ganeti import errors
 from ganeti.jobs.gate import Dependency, Gate, Hold, dependencies_of
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.job import JobRecord, OpRecord
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 from ganeti.opcodes.base import JobDep
 from ganeti.opcodes.test import OpTestDummy
 

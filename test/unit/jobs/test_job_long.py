@@ -13,7 +13,7 @@ from ganeti.jobs import machine as m
 from ganeti.jobs import queue as job_queue
 from ganeti.model import job as job_model
 from ganeti.model.job import JobRecord, OpRecord
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 
 MANY = 60
 

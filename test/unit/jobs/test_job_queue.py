@@ -10,7 +10,7 @@ from scripted_queue import full_disk, on_disk, op, stored
 
 from ganeti import errors
 from ganeti.model.job import Submitter
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 from ganeti.opcodes.enums import FinalStatus
 from ganeti.opcodes.test import OpTestDelay
 from ganeti.opcodes.values import JobDep

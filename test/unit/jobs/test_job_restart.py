@@ -8,7 +8,7 @@ import pytest
 from scripted_queue import Office, op, stored
 
 from ganeti import errors
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 from ganeti.opcodes import wire
 from ganeti.opcodes.test import OpTestDummy, OpTestOsParams
 from ganeti.opcodes.values import JobDep

@@ -14,7 +14,7 @@ from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.model import job
 from ganeti.model.job import JobRecord, OpRecord, Submitter
-from ganeti.model.names import JOBS_FINALIZED, JOBS_PENDING, JobStatus
+from ganeti.model.job_status import JOBS_FINALIZED, JOBS_PENDING, JobStatus
 
 HERE = Path(__file__).parent
 

@@ -9,7 +9,7 @@ import pytest
 from ganeti import errors
 from ganeti.filters import grammar
 from ganeti.model.job import JobRecord, OpRecord
-from ganeti.model.names import JobStatus
+from ganeti.model.job_status import JobStatus
 from ganeti.notify import notices
 from ganeti.notify.notices import JobStory, Notice
 
