@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 
 import hypothesis
@@ -13,6 +14,7 @@ import side_by_side
 
 # Tests start the programs hundreds of times; their modules are to be compiled once for all.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 memory_disk.use()
 # How long something takes says nothing on a machine with other work.
 hypothesis.settings.register_profile(

@@ -10,6 +10,7 @@ Arguments and results may contain secrets and are never logged.
 from __future__ import annotations
 
 import contextvars
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -218,11 +219,12 @@ def find_methods(families: Iterable[object]) -> dict[str, Callable[..., Any]]:
     """
     objects = list(families)
     methods: dict[str, Callable[..., Any]] = {}
-    for spec in specs().values():
-        able = [each for each in objects if isinstance(each, spec.family)]
+    for family, group in itertools.groupby(specs().values(), lambda spec: spec.family):
+        names = [spec.name for spec in group]
+        able = [each for each in objects if isinstance(each, family)]
         if len(able) != 1:
-            raise errors.ProgrammerError(f"{len(able)} objects answer the node call {spec.name}")
-        methods[spec.name] = getattr(able[0], spec.name)
+            raise errors.ProgrammerError(f"{len(able)} objects answer the node call {names[0]}")
+        methods.update({name: getattr(able[0], name) for name in names})
     return methods
 
 

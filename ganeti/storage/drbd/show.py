@@ -6,6 +6,7 @@ Settings that are the kernel's defaults are not in it.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,10 @@ from ganeti.storage.drbd.states import Endpoint, Setup
 #: A section: its words, its settings (name -> words after it), its sections.
 Section = tuple[list[str], dict[str, list[str]], list[Any]]
 
+#: Parts of the text. Possessive, so that a damaged text is refused at once.
+_WORD = r'(?:"(?:[^"\\\n]|\\.)*+"|[^\s{};"#]++)'
+_COMMENT = r"#[^\n]*+"
+_GAP = rf"(?:\s|{_COMMENT})*+"
 #: Sections at the top before there were resources.
 _OLD = ("disk", "net", "syncer", "_this_host", "_remote_host")
 
@@ -45,22 +50,31 @@ def parse(text: str) -> list[Setup]:
 def _grammar() -> Any:
     """Nested lists: ``["{", words, content...]`` for a section, ``[";", words...]`` for a setting.
 
+    A statement is one token, because a node reads this before and after each step of a device.
     pyparsing takes a tenth of a second to import, so only a node that uses DRBD pays for it.
     """
     import pyparsing as pp
 
-    word = pp.QuotedString('"', esc_char="\\") | pp.Regex(r"[^\s{};\"#]+")
-    mark = pp.Literal
-    setting = pp.Group(pp.OneOrMore(word) + mark(";").suppress()).set_parse_action(
-        lambda found: [[";", *found[0]]]
-    )
+    def words_before(end: str) -> Any:
+        words = pp.Regex(f"(?P<words>(?:{_WORD}{_GAP})+){end}{_GAP}")
+        return words.set_parse_action(lambda found: [_split(found["words"])])
+
     content = pp.Forward()
-    section = pp.Group(
-        pp.Group(pp.OneOrMore(word)) + mark("{").suppress() + content + mark("}").suppress()
-    ).set_parse_action(lambda found: [["{", *found[0]]])
+    setting = words_before(";").add_parse_action(lambda found: [[";", *found[0]]])
+    section = pp.Group(words_before("{") + content + pp.Regex(f"}}{_GAP}").suppress())
+    section.set_parse_action(lambda found: [["{", *found[0]]])
     content <<= pp.ZeroOrMore(setting | section)
-    older = pp.FollowedBy(pp.Keyword("protocol")) + setting
-    return pp.ZeroOrMore(older | section).ignore(pp.python_style_comment)
+    older = pp.FollowedBy(pp.Regex(r"protocol\s")) + setting
+    return pp.Optional(pp.Regex(_GAP).suppress()) + pp.ZeroOrMore(older | section)
+
+
+def _split(words: str) -> list[str]:
+    """Words without their quotes; comments between them do not count."""
+    return [
+        re.sub(r"\\(.)", r"\1", word[1:-1]) if word[0] == '"' else word
+        for word in re.findall(f"{_COMMENT}|({_WORD})", words)
+        if word
+    ]
 
 
 def _section(parsed: list[Any]) -> Section:
