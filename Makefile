@@ -43,8 +43,8 @@ test: $(VENV)/dev.stamp ## all tests, three files at a time; TESTS=... for some 
 test-unit: $(VENV)/dev.stamp ## tests of single modules
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) test/unit
 
-test-crash: $(VENV)/dev.stamp ## kill the master daemon at every place where it writes (a quarter of an hour)
-	@CRASH_POINTS=$(or $(CRASH_POINTS),all) $(BIN)/python -m pytest test/crash
+test-crash: $(VENV)/dev.stamp ## kill daemons at every place where they write or call (a quarter of an hour)
+	@CRASH_POINTS=$(or $(CRASH_POINTS),all) $(BIN)/python -m pytest test/crash $(wildcard test/property/test_*_deaths.py)
 
 test-partition: $(VENV)/dev.stamp ## cut off, freeze and kill masters, 50 random schedules (root; ten minutes)
 	@PARTITION_SCHEDULES=50 PARTITION_CLUSTERS=4 AUTO_FAILOVER=all $(BIN)/python -m pytest test/partition

@@ -16,7 +16,7 @@ import pytest
 from local_cluster import Cluster
 from rapi_server import PASSWORD, Api
 
-SECONDS = int(os.environ.get("RANDOM_REQUESTS_SECONDS", "8"))
+SECONDS = int(os.environ.get("RANDOM_REQUESTS_SECONDS", "4"))
 THOROUGH = SECONDS > 60
 #: What ends this machine or does not end by itself; waiting takes its time.
 LEFT_OUT = "powercycle|events" if THOROUGH else "powercycle|events|wait"

@@ -15,7 +15,7 @@ from crash_run import CrashRun, choose
 pytestmark = pytest.mark.long
 
 #: Number of nodes -> places to kill at: in a sample, and when all are requested (None: each one).
-SAMPLE = {1: 20, 3: 6}
+SAMPLE = {1: 12, 3: 4}
 ALL = {1: None, 3: 80}
 #: So many of the places are met, at least; what threads do in which order is not the same twice.
 MET = 0.6

@@ -1,6 +1,6 @@
 """Masters are cut off, frozen, killed and replaced: nothing that was acknowledged may be lost.
 
-``PARTITION_SCHEDULES`` is the number of random schedules (default: 3), ``PARTITION_SEED`` the
+``PARTITION_SCHEDULES`` is the number of random schedules (default: 1), ``PARTITION_SEED`` the
 first seed, ``PARTITION_CLUSTERS`` how many clusters run side by side.
 """
 
@@ -15,7 +15,7 @@ import chaos
 import pytest
 from net_cluster import NetCluster, why_not
 
-SCHEDULES = int(os.environ.get("PARTITION_SCHEDULES", "3"))
+SCHEDULES = int(os.environ.get("PARTITION_SCHEDULES", "1"))
 FIRST = int(os.environ.get("PARTITION_SEED", "1"))
 CLUSTERS = int(os.environ.get("PARTITION_CLUSTERS", "1"))
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from examples import examples
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -147,8 +148,8 @@ class Lab:
         self.states, self.lengths = self.states[:keep], self.lengths[:keep]
 
 
-@settings(
-    max_examples=60,
+@examples(
+    30,
     stateful_step_count=40,
     database=None,
     suppress_health_check=list(HealthCheck),

@@ -28,7 +28,7 @@ def wire(config: Config) -> dict[str, Any]:
     return base.to_wire(config.data)
 
 
-@examples(150)
+@examples(60)
 @given(seed=SEEDS, version=VERSIONS)
 def test_what_a_user_would_miss_is_there_after_the_upgrade(seed: int, version: int) -> None:
     known = old_configs.facts(seed)
@@ -129,7 +129,7 @@ def test_a_second_upgrade_changes_nothing(seed: int, version: int) -> None:
     assert base.from_wire(ConfigData, raw, "it") == first.config.data
 
 
-@examples(100)
+@examples(50)
 @given(seed=SEEDS, version=VERSIONS, target=st.sampled_from(versions.TARGETS))
 def test_down_and_up_again_is_the_same(seed: int, version: int, target: int) -> None:
     config = upgrade(old_configs.render(old_configs.facts(seed), version, seed)).config
@@ -158,7 +158,7 @@ PATHS = st.lists(st.integers(0, 30), min_size=1, max_size=6)
 JUNK = st.sampled_from([None, 1, -5.5, "x", [], {}, [None], {"a": 1}, True, [[1]], {"x": {"y": 2}}])
 
 
-@examples(300)
+@examples(100)
 @given(seed=st.integers(0, 50), version=VERSIONS, path=PATHS, junk=JUNK)
 @example(seed=0, version=2070000, path=[16, 0, 1], junk="x")  # the address of a network
 def test_junk_anywhere_is_refused_by_name_or_taken(

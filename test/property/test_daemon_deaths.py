@@ -1,9 +1,10 @@
 """The daemon of a node dies at every call of an operation: the job ends, and nothing goes unnamed.
 
-Each operation on instances and disks, at each of its calls to a node, with the work of that call
-done or not. The job comes through or fails with a message that names the node. When the daemon runs
-again no instance runs twice, no data is lost, configuration and nodes agree or ``gnt-cluster
-verify`` names what differs, and the instance can be ended and started, or be removed.
+Each operation on instances and disks, at each of its calls to a node (in the gate: at each second
+one; ``CRASH_POINTS=all``: at all), with the work of that call done or not. The job comes through or
+fails with a message that names the node. When the daemon runs again no instance runs twice, no data
+is lost, configuration and nodes agree or ``gnt-cluster verify`` names what differs, and the
+instance can be ended and started, or be removed.
 """
 
 from __future__ import annotations
@@ -126,13 +127,13 @@ OPERATIONS: dict[str, Callable[[OneProcess], OpCode]] = {
     ),
     "remove a disk of nobody": lambda c: OpDiskRemove(disk_name=_free(c)),
 }
-#: The table of outcomes is at the end of this page; UPDATE_RECORDED=1 writes it.
+#: The table of outcomes is at the end of this page; UPDATE_RECORDED=1 CRASH_POINTS=all writes it.
 PAGE = Path(__file__).parents[2] / "doc" / "reference" / "faults.md"
 _TITLE = "\n## The daemon of a node is killed at any call\n"
 _TEXT = """
 Each operation on disks of the templates `file` and `sharedfile` (`migrate` and `failover`), the
 daemon killed at each of its calls to a node, before or after it has done that work
-(`test/property/test_daemon_deaths.py`; `UPDATE_RECORDED=1` writes this table). In every case: an
+(`test/property/test_daemon_deaths.py`; `make test-crash` tries them all). In every case: an
 instance never runs twice, what was on disks that were to stay is still there, and `gnt-cluster
 verify` names files without a disk and disks without a file. Recovery in every case: the daemon
 started again; then the instance can be stopped, started and removed as usual, after `gnt-instance

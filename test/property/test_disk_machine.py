@@ -13,7 +13,8 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from examples import examples
+from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
@@ -406,8 +407,8 @@ def test_disks_through_any_series_of_operations(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("os.fsync", lambda _fd: None)
     run_state_machine_as_test(
         DiskMachine,
-        settings=settings(
-            max_examples=15,
+        settings=examples(
+            8,
             stateful_step_count=30,
             suppress_health_check=list(HealthCheck),
             # a series that fails is told as it is: to shorten it takes minutes

@@ -9,7 +9,8 @@ from collections import deque
 from itertools import count
 
 import pytest
-from hypothesis import HealthCheck, settings
+from examples import examples
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -250,8 +251,8 @@ def test_a_running_job_that_is_asked_to_end(end, statuses, result):
     assert Effect.ENQUEUE not in effect
 
 
-@settings(
-    max_examples=100,
+@examples(
+    50,
     stateful_step_count=60,
     database=None,
     suppress_health_check=list(HealthCheck),

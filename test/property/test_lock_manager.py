@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from examples import TIMES, examples
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -399,8 +400,8 @@ names_or_all = st.one_of(st.none(), some_names)
 priorities = st.integers(-20, 19)
 
 
-@settings(
-    max_examples=120,
+@examples(
+    40,
     stateful_step_count=100,
     database=None,
     suppress_health_check=list(HealthCheck),
@@ -536,7 +537,7 @@ def _step(pair: Pair, rng: random.Random) -> None:
             pair.create(level, set(names) | {rng.choice(NAMES)})
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2 * TIMES))
 def test_a_long_walk(seed):
     rng = random.Random(seed)
     pair = Pair()

@@ -43,7 +43,7 @@ def conflicts(layout: Layout) -> int:
     return int((layout.apart_count > 1).sum())
 
 
-@examples(40)
+@examples(20)
 @given(CLUSTERS)
 def test_no_step_breaks_what_held_before(made: Cluster) -> None:
     for step in plan(made):
@@ -59,7 +59,7 @@ def test_no_step_breaks_what_held_before(made: Cluster) -> None:
         assert step.move.primary != step.move.secondary
 
 
-@examples(40)
+@examples(20)
 @given(CLUSTERS)
 def test_the_plan_gives_the_predicted_score(made: Cluster) -> None:
     done = plan(made)
@@ -72,7 +72,7 @@ def test_the_plan_gives_the_predicted_score(made: Cluster) -> None:
     assert all(step.gain > 0 for step in done)
 
 
-@examples(25)
+@examples(15)
 @given(CLUSTERS, st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(made: Cluster, random_: object) -> None:
     nodes, items = list(made.nodes), list(made.instances)
@@ -82,7 +82,7 @@ def test_the_order_of_the_input_does_not_matter(made: Cluster, random_: object) 
     assert [step.move for step in plan(made)] == [step.move for step in plan(other)]
 
 
-@examples(30)
+@examples(15)
 @given(CLUSTERS)
 def test_judging_all_moves_at_once_is_judging_each(made: Cluster) -> None:
     layout = first(made)

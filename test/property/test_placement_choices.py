@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from clusters import cluster
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ganeti.placement import relocate, survival
@@ -81,7 +82,7 @@ def layout(made: Cluster) -> Layout:
     return Layout.from_board(Board(made, made.groups[0]))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(CLUSTERS, WISHES)
 def test_places_break_no_rule(made: Cluster, shapes: list[tuple[int, int, int, str, int]]) -> None:
     asked = wishes(shapes)
@@ -114,7 +115,7 @@ def test_places_break_no_rule(made: Cluster, shapes: list[tuple[int, int, int, s
         assert not survival.list_failing(after)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(15)
 @given(CLUSTERS, WISHES, st.randoms(use_true_random=False))
 def test_the_order_of_cluster_and_request_does_not_matter(
     made: Cluster, shapes: list[tuple[int, int, int, str, int]], random_: object
@@ -128,7 +129,7 @@ def test_the_order_of_cluster_and_request_does_not_matter(
     assert {w.item.name: c.nodes for w, c in zip(asked, choose_all(other, asked))} == first
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(CLUSTERS, st.sampled_from(list(Leave)), st.integers(0, 5))
 def test_who_leaves_a_node_breaks_no_rule(made: Cluster, mode: Leave, number: int) -> None:
     node = made.nodes[number % len(made.nodes)]

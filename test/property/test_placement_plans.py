@@ -110,7 +110,7 @@ def carry_out(
     return made
 
 
-@examples(25)
+@examples(12)
 @given(CLUSTERS, RANDOM)
 def test_a_balancing_plan_in_every_order_it_allows(made: Cluster, random_: object) -> None:
     planned = agenda.plan(layout(made), "group1", Limits(), Budget(moves=8))
@@ -119,7 +119,7 @@ def test_a_balancing_plan_in_every_order_it_allows(made: Cluster, random_: objec
     assert agenda.plan(layout(mix(made, random_)), "group1", Limits(), Budget(moves=8)) == planned
 
 
-@examples(25)
+@examples(12)
 @given(CLUSTERS, RANDOM, st.booleans())
 def test_nodes_are_emptied_and_filled_again(
     made: Cluster, random_: object, disks_too: bool
@@ -173,7 +173,7 @@ def join(one: Cluster, two: Cluster, ratio: float, memory: int) -> Cluster:
     )
 
 
-@examples(20)
+@examples(10)
 @given(CLUSTERS, CLUSTERS, st.sampled_from([0.5, 1.0]), st.sampled_from([512, 4096]), RANDOM)
 def test_each_group_keeps_its_own_policy(
     one: Cluster, two: Cluster, ratio: float, memory: int, random_: object

@@ -176,7 +176,7 @@ WITHOUT_VALUES = dict.fromkeys(OPERANDS, (3, None))
 @example(Or((Compare(Order.EQ, "name", "a"), Compare(Order.EQ, "name", "b"))), [WITHOUT_VALUES])
 @example(Or((Compare(Order.EQ, "os", "deb"), Compare(Order.EQ, "mem", 1))), [WITHOUT_VALUES])
 @example(Or((Compare(Order.EQ, "mem", 1), Compare(Order.EQ, "mem", 2))), [WITHOUT_VALUES])
-@examples(150)
+@examples(60)
 def test_compiled_filter_agrees_with_the_naive_one(filter_tree, rows):
     compile.check(filter_tree, OPERANDS.__getitem__)
     passes = compile.predicate(
@@ -189,7 +189,7 @@ def test_compiled_filter_agrees_with_the_naive_one(filter_tree, rows):
 
 
 @given(joined(fitting, 0), st.lists(row, max_size=6))
-@examples(150)
+@examples(60)
 def test_bounds_on_names_and_relaxed_filters_lose_no_row(filter_tree, rows):
     bound = shape.candidate_values(filter_tree, frozenset({"name"}))
     relaxed = shape.relax(filter_tree, lambda name: name in ("os", "up", "tags"))
@@ -254,7 +254,7 @@ class Things(Kind):
     st.lists(row, max_size=6),
     st.lists(st.sampled_from(sorted(OPERANDS)), max_size=3),
 )
-@examples(150)
+@examples(60)
 def test_a_query_gives_the_rows_that_the_naive_filter_passes(filter_tree, rows, fields):
     kind = Things(rows)
     query = Query(kind, fields, tree.to_wire(filter_tree))

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from examples import examples
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from one_process import OneProcess
 
@@ -152,7 +153,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
     cluster.close()
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(actions=ACTIONS, seed=st.integers(0, 1000))
 def test_all_reservations_can_be_committed_in_any_order(
     model: Model, actions: list[tuple[str, str, int, int]], seed: int

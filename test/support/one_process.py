@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,6 +56,9 @@ from ganeti.rpc.client import Answer
 OS_DIR = Path(__file__).parents[2] / "os"
 #: More steps than any operation has.
 _ENOUGH = 200
+#: Of the moments to die at, each second one is tried: the moments after a step and before the next
+#: one find the same on all disks. ``CRASH_POINTS=all`` tries all.
+STRIDE = 1 if os.environ.get("CRASH_POINTS") == "all" else 2
 #: Content of a disk's first bytes, by which it is known again.
 MARK = 32
 
@@ -342,14 +346,14 @@ class OneProcess:
 
     @classmethod
     def deaths(
-        cls, tree: Path, work: Path, make: Callable[[OneProcess], OpCode]
+        cls, tree: Path, work: Path, make: Callable[[OneProcess], OpCode], stride: int = STRIDE
     ) -> Iterator[tuple[str, OneProcess]]:
-        """Let the master die at each step of an operation, each time on a copy of a tree.
+        """Let the master die at each ``stride``-th step of an operation, each on a copy of a tree.
 
         Gives the step and the cluster with its next master, and ends when the operation has come
         through; AssertionError when it never does.
         """
-        for number in range(_ENOUGH):
+        for number in range(0, _ENOUGH, stride):
             cluster = cls(_copied(tree, work / str(number)))
             cluster.dies_at = len(cluster.steps) + number
             try:
@@ -368,12 +372,13 @@ class OneProcess:
     def daemon_deaths(
         cls, tree: Path, work: Path, make: Callable[[OneProcess], OpCode], *, done: bool
     ) -> Iterator[tuple[str, OneProcess, errors.GanetiError | None]]:
-        """Let the daemon of a node die at each call of an operation, each time on a copy of a tree.
+        """Let the daemon of a node die at the calls of an operation, each on a copy of a tree.
 
-        Before or after it has done its work. Gives the call, the cluster with its daemons running
-        again, and what the job failed with; ends when the operation has come through without.
+        Before or after it has done its work, at each second call (:data:`STRIDE`). Gives the call,
+        the cluster with its daemons running again, and what the job failed with; ends when the
+        operation has come through without.
         """
-        for number in range(1, _ENOUGH):
+        for number in range(1, _ENOUGH, STRIDE):
             cluster = cls(_copied(tree, work / str(number)))
             cluster.fault = (cluster.calls + number, done)
             failed: errors.GanetiError | None = None

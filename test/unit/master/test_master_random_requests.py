@@ -13,7 +13,7 @@ from ganeti.luxi import calls
 from ganeti.net.unix_socket import FramedClient
 from ganeti.opcodes import registry
 
-_REQUESTS = 4000
+_REQUESTS = 2000
 _SEED = 20261122
 _QUERIES = (
     "instance",
