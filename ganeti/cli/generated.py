@@ -692,6 +692,18 @@ OPCODES: dict[str, Any] = {
         ('qfilter', '', None, (), 'Filter of notices as nested lists; unset for all that are of note'),
         ('interval', 'float', None, (), 'Least seconds between two messages'),
     )),
+    'OP_NOTIFICATION_MODIFY': ('Change a notification; what is not given stays, and so does what waits to be sent.', (
+        ('notification_name', 'string', None, (), 'Name of the notification'),
+        ('webhook', '', None, (), 'Send to this URL; https only'),
+        ('mail', 'list', None, (), 'Send mail to these addresses'),
+        ('command', 'list', None, (), 'Give messages to this program in the directory for notifications, with its arguments'),
+        ('secret', '', None, (), 'Another key of the signatures, or password for the mail server'),
+        ('server', 'string', None, (), 'Mail server, as smtp[s]://[USER@]HOST[:PORT]; empty for sendmail'),
+        ('sender', 'string', None, (), 'Address that mail comes from; empty for that of the cluster'),
+        ('authority', 'string', None, (), 'Certificates that verify the server, PEM; empty for those of the system'),
+        ('qfilter', '', None, (), 'Filter of notices as nested lists; empty for all that are of note'),
+        ('interval', 'float', None, (), 'Least seconds between two messages; -1 for the default'),
+    )),
     'OP_NOTIFICATION_REMOVE': ('Remove a notification; what waits to be sent there is dropped.', (
         ('notification_name', 'string', None, (), 'Name of the notification'),
     )),

@@ -30,6 +30,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         'modify': 'change',
         'notify add': 'notify',
         'notify list': 'notify',
+        'notify modify': 'notify',
         'notify remove': 'notify',
         'notify test': 'notify',
         'place': 'placement',

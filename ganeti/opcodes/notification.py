@@ -44,6 +44,40 @@ class OpNotificationAdd(OpCode, tag="OP_NOTIFICATION_ADD", kw_only=True):
     interval: Annotated[float | None, doc("Least seconds between two messages")] = None
 
 
+class OpNotificationModify(OpCode, tag="OP_NOTIFICATION_MODIFY", kw_only=True):
+    """Change a notification; what is not given stays, and so does what waits to be sent."""
+
+    summary_field: ClassVar[str | None] = "notification_name"
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/notifications/{notification_name}/modify",)
+    result_type: ClassVar[str] = "null"
+
+    notification_name: _Name
+    webhook: Annotated[Secret | None, doc("Send to this URL; https only")] = None
+    mail: Annotated[list[NonEmpty] | None, doc("Send mail to these addresses")] = None
+    command: Annotated[
+        list[str] | None,
+        doc("Give messages to this program in the directory for notifications, with its arguments"),
+    ] = None
+    secret: Annotated[
+        Secret | None, doc("Another key of the signatures, or password for the mail server")
+    ] = None
+    server: Annotated[
+        str | None, doc("Mail server, as smtp[s]://[USER@]HOST[:PORT]; empty for sendmail")
+    ] = None
+    sender: Annotated[
+        str | None, doc("Address that mail comes from; empty for that of the cluster")
+    ] = None
+    authority: Annotated[
+        str | None, doc("Certificates that verify the server, PEM; empty for those of the system")
+    ] = None
+    qfilter: Annotated[
+        p.AnyList | None, doc("Filter of notices as nested lists; empty for all that are of note")
+    ] = None
+    interval: Annotated[
+        float | None, doc("Least seconds between two messages; -1 for the default")
+    ] = None
+
+
 class OpNotificationRemove(OpCode, tag="OP_NOTIFICATION_REMOVE", kw_only=True):
     """Remove a notification; what waits to be sent there is dropped."""
 

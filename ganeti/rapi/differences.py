@@ -149,6 +149,7 @@ DIFFERENCES: Mapping[str, Difference] = {
     "PUT /2/networks/{network_name}/rename": _DRY,
     # notifications
     "POST /2/notifications": Difference(query=(DRY_RUN,), rename={"name": "notification_name"}),
+    "PUT /2/notifications/{notification_name}/modify": _DRY,
     "DELETE /2/notifications/{notification_name}": _DRY,
     "POST /2/notifications/{notification_name}/test": _DRY,
     # images

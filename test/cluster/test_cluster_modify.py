@@ -188,3 +188,31 @@ def test_rename(cluster: Cluster) -> None:
     assert "already" in again.err
     cluster.ok("cluster rename -f", "alias.example.com")
     cluster.ok("cluster verify")
+
+
+def test_a_notification_is_changed_and_keeps_the_rest(cluster: Cluster) -> None:
+    def shown() -> list[str]:
+        (row,) = cluster.cells("cluster notify list")
+        return row[1:4]
+
+    cluster.ok("cluster notify add --command=pager", "--filter=object =~ /x/", "ops")
+    modify = "cluster notify modify"
+    cluster.ok(modify, "--command=pager --team db", "ops")
+    assert shown() == ["command", "pager --team db", "object =~ /x/"]
+    cluster.ok(modify, "--filter=", "ops")
+    assert shown()[2] == "-"
+    made = cluster.ok(modify, "--webhook=https://localhost:1/s3cr3t", "ops").out
+    assert "not shown again" in made
+    assert shown()[:2] == ["webhook", "https://localhost:1/..."]
+    moved = cluster.ok(modify, "--webhook=https://localhost:2/s3cr3t", "ops")
+    assert "not shown again" not in moved.out
+    for words, said in (
+        (["ops"], "nothing to change"),
+        (["--filter=nosuch == 1", "ops"], "nosuch"),
+        (["--mail=a@example.com", "--command=x", "ops"], "one of webhook, mail and command"),
+        (["--interval=5", "opa"], "there is no notification 'opa' (did you mean ops?)"),
+    ):
+        ran = cluster.gnt(modify, *words)
+        assert ran.code == 1
+        assert said in ran.err
+    cluster.ok("cluster notify remove ops")

@@ -58,28 +58,34 @@ def _parse_filter(text: str) -> Any:
     return grammar.parse(text)
 
 
+#: Fields whose options are read from a text, with what stands for an empty one.
+_EMPTY: dict[str, object] = {"secret": "", "authority": "", "qfilter": []}
+#: Options of a notification.
+_OPTIONS = {
+    "webhook": override(kind="string", metavar="<url>|@<file>", take=_read_url),
+    "mail": override(metavar="<address>,..."),
+    "command": override(
+        kind="string",
+        metavar="<program> [<argument>...]",
+        help="Program in /etc/ganeti/notify-commands of the master, and its arguments",
+        take=_split_command,
+    ),
+    "secret": override("--secret-file", kind="string", metavar="<file>", take=_read),
+    "server": override(metavar="smtp[s]://[<user>@]<host>[:<port>]"),
+    "sender": override("--from", metavar="<address>"),
+    "authority": override("--ca-file", kind="string", metavar="<file>", take=_read),
+    "qfilter": override(
+        "--filter", kind="string", metavar="<filter>", help="Which notices", take=_parse_filter
+    ),
+    "interval": override(metavar="<seconds>"),
+}
+
+
 @CLUSTER.command(
     "notify add",
     _NAME,
     op="OP_NOTIFICATION_ADD",
-    names={
-        "webhook": override(kind="string", metavar="<url>|@<file>", take=_read_url),
-        "mail": override(metavar="<address>,..."),
-        "command": override(
-            kind="string",
-            metavar="<program> [<argument>...]",
-            help="Program in /etc/ganeti/notify-commands of the master, and its arguments",
-            take=_split_command,
-        ),
-        "secret": override("--secret-file", kind="string", metavar="<file>", take=_read),
-        "server": override(metavar="smtp[s]://[<user>@]<host>[:<port>]"),
-        "sender": override("--from", metavar="<address>"),
-        "authority": override("--ca-file", kind="string", metavar="<file>", take=_read),
-        "qfilter": override(
-            "--filter", kind="string", metavar="<filter>", help="Which notices", take=_parse_filter
-        ),
-        "interval": override(metavar="<seconds>"),
-    },
+    names=_OPTIONS,
     options=o.JOB_OPTIONS,
     usage="--webhook=<url> | --mail=<address>,... | --command=<program> [--filter=<filter>] <name>",
 )
@@ -92,10 +98,37 @@ def add(call: Call) -> None:
 
       gnt-cluster notify add --mail=ops@example.com --filter='severity == "error"' ops
     """
-    made = None
-    if call.opts.webhook is not None and call.opts.secret is None:
-        made = secrets.token_urlsafe(32)
-    jobs.run(call, **({} if made is None else {"secret": made}))
+    _run_with_key(call, needs_key=call.opts.webhook is not None)
+
+
+@CLUSTER.command(
+    "notify modify",
+    _NAME,
+    op="OP_NOTIFICATION_MODIFY",
+    names=_OPTIONS,
+    options=o.JOB_OPTIONS,
+)
+def modify(call: Call) -> None:
+    """Change a notification; what is not given stays.
+
+    An empty --server, --from, --ca-file or --filter takes the default again, and so does
+    --interval=-1. With another way, such as --mail for a webhook, only filter and interval stay.
+    A webhook keeps its key; what becomes one gets a key, which is shown once.
+
+      gnt-cluster notify modify --filter= --interval=300 ops
+    """
+    known = {item["name"]: item["way"] for item in call.client.query_notifications()}
+    is_new = known.get(call.args[0]) != "webhook"
+    empty = {name: value for name, value in _EMPTY.items() if getattr(call.opts, name) == ""}
+    _run_with_key(call, needs_key=call.opts.webhook is not None and is_new, **empty)
+
+
+def _run_with_key(call: Call, *, needs_key: bool, **given: object) -> None:
+    """Submit the opcode, with a key that is made here where one is needed and none was given."""
+    made = secrets.token_urlsafe(32) if needs_key and call.opts.secret is None else None
+    if made is not None:
+        given["secret"] = made
+    jobs.run(call, **given)
     if made is not None and not call.opts.dry_run:
         print(f"Key of the signatures (it is not shown again): {made}")
 

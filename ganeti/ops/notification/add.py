@@ -48,10 +48,10 @@ def make(op: OpNotificationAdd) -> Notification:
     if not op.mail and (op.server or op.sender):
         raise errors.make_invalid_error("server and sender are for mail only")
     made = Notification(
-        secret_url=_reveal(op.webhook),
+        secret_url=reveal(op.webhook),
         recipients=tuple(op.mail or ()),
         command=tuple(op.command or ()),
-        secret=_reveal(op.secret),
+        secret=reveal(op.secret),
         server=op.server,
         sender=op.sender,
         authority=op.authority,
@@ -62,7 +62,12 @@ def make(op: OpNotificationAdd) -> Notification:
     return made
 
 
-def _reveal(value: Secret | None) -> str | None:
+def reveal(value: Secret | None) -> str | None:
+    """A URL, key or password of an opcode.
+
+    Raises:
+        OpPrereqError: it is not a text, or was lost with a restart.
+    """
     if value is None:
         return None
     if value.lost:
