@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, TypeVar, cast
+from typing import Annotated, Any, ClassVar
 
 from ganeti import errors
 from ganeti.base.text import nearest
@@ -17,6 +17,7 @@ from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
 from ganeti.model.image import Image
 from ganeti.model.instance import Instance
+from ganeti.model.lookup import find, find_by_name
 from ganeti.model.names import (
     MIXED_TEMPLATE,
     DiskTemplate,
@@ -31,9 +32,6 @@ from ganeti.model.network import Network
 from ganeti.model.node import Node
 from ganeti.model.node_state import VOLUMES, fill_states
 from ganeti.model.params import GLOBAL_NODE_PARAMS, Params, fill
-
-U = TypeVar("U", bound=str)
-N = TypeVar("N", Node, NodeGroup, Instance, Network, Image)
 
 #: Container name in ``config.data`` -> class of its members.
 CONTAINERS: Mapping[str, type[ConfigObject]] = {
@@ -123,16 +121,16 @@ class Config:
 
         Host names are the same in upper and lower case.
         """
-        return _find("node", name, self.nodes, self._node_names)
+        return find("node", name, self.nodes, self._node_names)
 
     def instance(self, name: str) -> Instance:
         """Instance by full name, short name or uuid, as for nodes; OpPrereqError if none."""
-        return _find("instance", name, self.instances, self._instance_names)
+        return find("instance", name, self.instances, self._instance_names)
 
     def find_instance(self, name: str) -> Instance | None:
         """As :meth:`instance`, but None when the name means nothing, or several."""
         try:
-            return _find_by_name("instance", name, self.instances, self._instance_names)
+            return find_by_name("instance", name, self.instances, self._instance_names)
         except errors.OpPrereqError:
             return None
 
@@ -143,16 +141,16 @@ class Config:
     def group(self, name: str) -> NodeGroup:
         """Node group by name or uuid (no short forms); OpPrereqError if none."""
         by_name = {group.name: group for group in self.groups.values()}
-        return _find("node group", name, self.groups, by_name, short=False)
+        return find("node group", name, self.groups, by_name, short=False)
 
     def network(self, name: str) -> Network:
         by_name = {network.name: network for network in self.networks.values()}
-        return _find("network", name, self.networks, by_name, short=False)
+        return find("network", name, self.networks, by_name, short=False)
 
     def image(self, name: str) -> Image:
         """Image by name or uuid (no short forms); OpPrereqError if none."""
         by_name = {image.name: image for image in self.images.values()}
-        return _find("image", name, self.images, by_name, short=False)
+        return find("image", name, self.images, by_name, short=False)
 
     def disk(self, name: str) -> Disk:
         """Disk by uuid, by name, or by its place as in ``web1/0``; OpPrereqError if none or many.
@@ -391,38 +389,3 @@ class Config:
             serial_no=self.data.serial_no + 1,
             **changed,
         )
-
-
-def _find(
-    what: str, name: str, by_uuid: Mapping[U, N], by_name: Mapping[str, N], *, short: bool = True
-) -> N:
-    found = _find_by_name(what, name, by_uuid, by_name, short=short)
-    if found is not None:
-        return found
-    raise errors.OpPrereqError(
-        f"{what} '{name}' is not known{nearest(name, by_name)}", errors.ErrorCode.NOENT
-    )
-
-
-def _find_by_name(
-    what: str, name: str, by_uuid: Mapping[U, N], by_name: Mapping[str, N], *, short: bool = True
-) -> N | None:
-    found = by_name.get(name) or by_uuid.get(cast(U, name))
-    if found is not None or not short or not name:
-        return found
-    return _find_by_short_name(what, name, by_name)
-
-
-def _find_by_short_name(what: str, name: str, by_name: Mapping[str, N]) -> N | None:
-    wanted = name.lower()
-    lowered = [(full.lower(), obj) for full, obj in by_name.items()]
-    # A whole name in another case counts more than a part of one.
-    matches = [obj for full, obj in lowered if full == wanted]
-    if not matches:
-        matches = [obj for full, obj in lowered if full.startswith(f"{wanted}.")]
-    if len(matches) > 1:
-        names = ", ".join(sorted(obj.name for obj in matches))
-        raise errors.OpPrereqError(
-            f"{what} name '{name}' is ambiguous: {names}", errors.ErrorCode.INVAL
-        )
-    return matches[0] if matches else None

@@ -31,8 +31,8 @@ class HypervisorName(_Driven):
     FAKE = "fake", "ganeti.hypervisor.fake:FakeHypervisor"
     KVM = "kvm", "ganeti.hypervisor.kvm.driver:KvmHypervisor"
     LXC = "lxc", "ganeti.hypervisor.lxc.driver:LxcHypervisor"
-    XEN_HVM = "xen-hvm", "ganeti.hypervisor.xen.driver:XenHvmHypervisor"
-    XEN_PVM = "xen-pvm", "ganeti.hypervisor.xen.driver:XenPvmHypervisor"
+    XEN_HVM = "xen-hvm", "ganeti.hypervisor.xen.hvm:XenHvmHypervisor"
+    XEN_PVM = "xen-pvm", "ganeti.hypervisor.xen.pvm:XenPvmHypervisor"
 
 
 class DiskTemplate(_Driven):

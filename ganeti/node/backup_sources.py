@@ -12,7 +12,8 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.backup import served
 from ganeti.base import files
-from ganeti.hypervisor.interface import Freezing, Moment
+from ganeti.hypervisor.abilities import Freezing
+from ganeti.hypervisor.interface import Moment
 from ganeti.model.backup import Mode
 from ganeti.model.names import Consistency
 from ganeti.net import nbd

@@ -1,7 +1,7 @@
 """Notice at once that a guest of this node ended by itself, and notify the master.
 
 A guest with a process of its own is watched by a descriptor of that process (pidfd); other drivers
-tell when something may have ended (:class:`~ganeti.hypervisor.interface.EndTelling`). What a node
+tell when something may have ended (:class:`~ganeti.hypervisor.abilities.EndTelling`). What a node
 call does to a guest is expected: it is done inside of :meth:`EndWatch.expect`.
 
 Nothing is kept on disk. What ends while this daemon does not run is found by the watcher.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.base import process, services
-from ganeti.hypervisor.interface import EndTelling, ProcessBacked
+from ganeti.hypervisor.abilities import EndTelling, ProcessBacked
 from ganeti.model import ssconf_keys
 from ganeti.model.names import RunState
 from ganeti.node.context import NodeContext

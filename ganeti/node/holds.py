@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.base import files
-from ganeti.hypervisor.interface import Holding
+from ganeti.hypervisor.abilities import Holding
 from ganeti.model.names import Consistency
 from ganeti.node.context import NodeContext, check_name
 from ganeti.rpc.calls.holds import HoldCalls

@@ -9,12 +9,8 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
-from ganeti.hypervisor.interface import (
-    AttachedDisk,
-    DiskLimiting,
-    Hotpluggable,
-    ProcessorChanging,
-)
+from ganeti.hypervisor.abilities import DiskLimiting, Hotpluggable, ProcessorChanging
+from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks

@@ -15,14 +15,8 @@ import msgspec
 from ganeti import errors
 from ganeti.base import files, jsonio
 from ganeti.guest_os import metadata
-from ganeti.hypervisor.interface import (
-    AttachedDisk,
-    Ballooning,
-    ConsoleLine,
-    Hotpluggable,
-    Hypervisor,
-    ProcessBacked,
-)
+from ganeti.hypervisor.abilities import Ballooning, Hotpluggable, ProcessBacked
+from ganeti.hypervisor.interface import AttachedDisk, ConsoleLine, Hypervisor
 from ganeti.model.names import RebootType, RunState
 from ganeti.node.consoles import Consoles
 from ganeti.node.context import NodeContext, check_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from ganeti import errors
-from ganeti.hypervisor.interface import Migratable
+from ganeti.hypervisor.abilities import Migratable
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.node.end_watch import EndWatch

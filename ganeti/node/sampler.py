@@ -15,7 +15,8 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files
-from ganeti.hypervisor.interface import BelowHost, Counting, Hypervisor, NodeInfo
+from ganeti.hypervisor.abilities import BelowHost, Counting
+from ganeti.hypervisor.interface import Hypervisor, NodeInfo
 from ganeti.model import ssconf_keys
 from ganeti.model.names import RunState
 from ganeti.node import host_counters, rings

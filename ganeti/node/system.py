@@ -14,7 +14,7 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import daemon, files, process
-from ganeti.hypervisor.interface import PowerCycling
+from ganeti.hypervisor.abilities import PowerCycling
 from ganeti.net import hosts_file, interfaces, pem
 from ganeti.node import membership
 from ganeti.node.context import NodeContext

@@ -59,6 +59,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "ganeti/ops/planning/device_changes.py": ("test/unit/ops/test_op_device_changes.py",),
     "ganeti/ops/planning/disk_layout.py": ("test/unit/ops/test_op_disk_layout.py",),
     "ganeti/ops/planning/nics.py": ("test/unit/ops/test_op_nic_plans.py",),
+    "ganeti/ops/planning/recovery_settings.py": ("test/unit/ops/test_op_cluster_settings.py",),
     "ganeti/ops/planning/reservation_draft.py": ("test/unit/ops/test_op_reservation_draft.py",),
     "ganeti/ops/planning/maintenance.py": ("test/unit/ops/test_op_maintenance_plans.py",),
     "ganeti/ops/planning/migration_verdict.py": ("test/unit/ops/test_op_migration_verdict.py",),

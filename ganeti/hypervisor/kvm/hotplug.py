@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from ganeti import errors
-from ganeti.base.clock import Deadline
-from ganeti.hypervisor.kvm import devices, network, pinning, processors, setup
+from ganeti.hypervisor.kvm import devices, network, pinning, processors, setup, unplug
 from ganeti.hypervisor.kvm.devices import Drive
 from ganeti.hypervisor.kvm.hotplug_parts import (
-    DELETED,
     Change,
     add_drive,
     close_disk,
@@ -36,13 +33,8 @@ from ganeti.hypervisor.kvm.runtime import Runtime, Store
 from ganeti.model.names import DiskMode
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
-if TYPE_CHECKING:
-    from ganeti.hypervisor.kvm.qmp import Qmp
-
 log = logging.getLogger(__name__)
 
-#: Seconds a guest may take to give up a device; an idle Linux needs 0.1.
-_UNPLUG_TIMEOUT = 10.0
 _HOT_DISKS = ("paravirtual",)
 
 
@@ -160,7 +152,7 @@ class Hotplug:
                     f"disks of disk_type {params.disk_type} cannot be added to or removed from"
                     f" the running instance {name}"
                 )
-            self._remove_device(change, device, f"disk {uuid}")
+            unplug.release_device(change, device, f"disk {uuid}")
             close_disk(change.qmp, devices.device_id("disk", uuid))
             drives = tuple(drive for drive in change.runtime.drives if drive.uuid != uuid)
             change.save(drives=drives, places=remove_device(change.runtime.places, device))
@@ -253,7 +245,7 @@ class Hotplug:
     def _unplug_nic(self, change: Change, uuid: str) -> None:
         runtime = change.runtime
         device = devices.nic_id(uuid)
-        self._remove_device(change, device, f"NIC {uuid}")
+        unplug.release_device(change, device, f"NIC {uuid}")
         close_net(change.qmp, devices.device_id("net", uuid))
         cards, nics = [], []
         for index, (card, nic) in enumerate(zip(runtime.cards, runtime.instance.nics, strict=True)):
@@ -344,7 +336,7 @@ class Hotplug:
                 for slot in new:
                     change.qmp.command("device_add", slot.device())
                 for slot in surplus:
-                    self._remove(change, slot.path, "path", slot.is_present, f"processor {slot}")
+                    unplug.release(change, slot.path, "path", slot.is_present, f"processor {slot}")
             finally:
                 self._note_processors(change, mask)
             setup.pin(self._store.pid(instance.name), masks)
@@ -365,47 +357,6 @@ class Hotplug:
         )
         added = tuple(slot.device() for slot in slots if slot.was_added)
         change.save(instance=instance, processors=added)
-
-    # the guest's consent
-
-    def _remove_device(self, change: Change, device: str, what: str) -> None:
-        """Ask the guest to give up a device and wait until it has."""
-        self._remove(change, device, "device", lambda _qmp: change.has(device), what)
-
-    @staticmethod
-    def _remove(
-        change: Change, device: str, key: str, has: Callable[[Qmp], bool], what: str
-    ) -> None:
-        """As :meth:`_remove_device`; events name it under ``key``, ``has`` tells if it is there."""
-        name = change.runtime.instance.name
-        with change.qmp.events(*DELETED) as events:
-            if not has(change.qmp):
-                return
-            try:
-                change.qmp.command("device_del", {"id": device})
-            except errors.HypervisorError as err:
-                # Somebody asked before; the guest may just have agreed.
-                if not has(change.qmp):
-                    return
-                if "already in the process of unplug" not in str(err):
-                    raise
-            end = Deadline(_UNPLUG_TIMEOUT)
-            while (left := end.left) > 0:
-                event = events.wait_next(left)
-                if event is None:
-                    break
-                named = str((event.get("data") or {}).get(key))
-                if named != device and not named.startswith(f"{device}/"):
-                    continue
-                if event["event"] != "DEVICE_DELETED":
-                    break
-                if named == device or not has(change.qmp):
-                    return
-        if has(change.qmp):
-            raise errors.HotplugError(
-                f"instance {name} did not give up {what} within {_UNPLUG_TIMEOUT:g} s, so it still"
-                " has it; see whether its system runs and is not using it, and try again"
-            )
 
 
 def _refuse_foreign(runtime: Runtime) -> None:

@@ -9,7 +9,6 @@ one that never ran; the next stop or start of the instance removes the remains.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import shutil
 from abc import abstractmethod
@@ -21,22 +20,19 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, retry
-from ganeti.hypervisor import host, scope, typed_params
+from ganeti.hypervisor import host, scope
 from ganeti.hypervisor.interface import (
     AttachedDisk,
     ConsoleLine,
     HvParams,
     Hypervisor,
     NodeInfo,
-    Traits,
 )
 from ganeti.hypervisor.kvm import pinning
 from ganeti.hypervisor.nic_scripts import shell_facts
-from ganeti.hypervisor.xen import domain_config, domain_ends, xl
+from ganeti.hypervisor.xen import domain_ends, xl
 from ganeti.hypervisor.xen.migration import Mover
 from ganeti.hypervisor.xen.params import (
-    GLOBAL_PARAMS,
-    HvmParams,
     PvmParams,
     XenParams,
 )
@@ -49,7 +45,7 @@ log = logging.getLogger(__name__)
 #: Seconds that a guest gets to start again after a reboot.
 _REBOOT_WAIT = 60.0
 #: Parameters that name a program.
-_SCRIPTS = frozenset({"vif_script"})
+SCRIPTS = frozenset({"vif_script"})
 
 
 class XenHypervisor(Hypervisor):
@@ -325,106 +321,3 @@ def _info(domain: xl.Domain) -> InstanceInfo:
         state=RunState.SHUTDOWN if domain.ended else RunState.RUNNING,
         time=domain.time,
     )
-
-
-class XenPvmHypervisor(XenHypervisor):
-    """Paravirtual guests: PV, or PVH where the processor helps."""
-
-    traits: ClassVar[Traits] = Traits(
-        can_migrate=True, global_params=GLOBAL_PARAMS, scripts=_SCRIPTS
-    )
-    params: ClassVar[type[msgspec.Struct]] = PvmParams
-
-    def _load(self, values: HvParams) -> PvmParams:
-        return typed_params.load(PvmParams, values, "xen")
-
-    def _text(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> str:
-        return domain_config.pvm(instance, disks, self._load(instance.hvparams))
-
-    def _node_files(self, params: XenParams) -> list[tuple[str, str]]:
-        assert isinstance(params, PvmParams)
-        if params.use_bootloader:
-            wanted = {"bootloader_path": params.bootloader_path}
-        else:
-            wanted = {"kernel_path": params.kernel_path}
-            if params.initrd_path:
-                wanted["initrd_path"] = params.initrd_path
-        if params.vif_script:
-            wanted["vif_script"] = params.vif_script
-        return list(wanted.items())
-
-
-class XenHvmHypervisor(XenHypervisor):
-    """Guests that see a whole PC."""
-
-    traits: ClassVar[Traits] = Traits(
-        can_migrate=True, global_params=GLOBAL_PARAMS, scripts=_SCRIPTS, needs_port=True
-    )
-    params: ClassVar[type[msgspec.Struct]] = HvmParams
-    _fallback: ClassVar[tuple[str, ...]] = ("-F",)
-
-    def _load(self, values: HvParams) -> HvmParams:
-        return typed_params.load(HvmParams, values, "xen")
-
-    def _text(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> str:
-        params = self._load(instance.hvparams)
-        password = self._password(params)
-        return domain_config.hvm(instance, disks, domain_config.Hvm(params, password))
-
-    def _password(self, params: HvmParams) -> str | None:
-        path = Path(params.vnc_password_file)
-        try:
-            return files.read_text(path).strip()
-        except FileNotFoundError:
-            log.warning("%s does not exist: guests get no VNC display", path)
-            return None
-        except OSError as err:
-            raise errors.HypervisorError(
-                f"vnc_password_file {path} cannot be read: {err.strerror}"
-            ) from err
-
-    def _node_files(self, params: XenParams) -> list[tuple[str, str]]:
-        """The builtin values need not exist: they stand for what this Xen came with."""
-        assert isinstance(params, HvmParams)
-        builtin = HvmParams()
-        names = (
-            "kernel_path",
-            "device_model",
-            "vnc_password_file",
-            "cdrom_image_path",
-            "vif_script",
-        )
-        values = [(name, getattr(params, name)) for name in names]
-        return [(name, value) for name, value in values if value != getattr(builtin, name)]
-
-    def check_params(self, params: HvParams) -> None:
-        super().check_params(params)
-        address = self._load(params).vnc_bind_address
-        try:
-            ipaddress.IPv4Address(address)
-        except ValueError as err:
-            raise errors.HypervisorError(
-                f"vnc_bind_address: '{address}' is not an IPv4 address"
-            ) from err
-
-    def console(self, instance: NodeInstance, node_name: str, params: HvParams) -> Console:
-        known = self._load(params)
-        if not instance.network_port or self._password(known) is None:
-            return super().console(instance, node_name, params)
-        any_address = known.vnc_bind_address == "0.0.0.0"
-        return Console(
-            instance=instance.name,
-            kind="vnc",
-            host=node_name if any_address else known.vnc_bind_address,
-            port=instance.network_port,
-            display=instance.network_port - domain_config.VNC_BASE_PORT,
-        )
-
-    def console_lines(self, instance: NodeInstance, params: HvParams) -> dict[str, ConsoleLine]:
-        """Also VNC, if the guest has a display."""
-        known, lines = self._load(params), super().console_lines(instance, params)
-        if instance.network_port and self._password(known) is not None:
-            address = known.vnc_bind_address
-            local = "127.0.0.1" if address == "0.0.0.0" else address
-            lines["vnc"] = ConsoleLine(tcp=(local, instance.network_port))
-        return lines

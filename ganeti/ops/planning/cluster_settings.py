@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -21,19 +21,13 @@ from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.opcodes.devices import NicParams
-from ganeti.ops.planning import os_images
+from ganeti.ops.planning import os_images, recovery_settings
 from ganeti.ops.planning.os_settings import Values, os_lists, os_parameters
-from ganeti.recovery import bounds
 from ganeti.storage.registry import traits_of, volume_templates
 
 _TOOL = re.compile(r"[a-zA-Z0-9_-]+")
 _PROGRAM = re.compile(r"[a-zA-Z0-9_.-]+")
 _DEVICE = re.compile(r"[^\s/]{1,15}")
-#: Longest silence in seconds that somebody may be allowed. The shortest ones follow from calls
-#: every 5 seconds, of which some must have failed.
-_LONGEST_SILENCE = 3600
-#: Seconds from the end of its patience until a candidate is the master and has called all nodes.
-_NEW_MASTER = 25
 #: Parameters whose value goes into the cluster object as it is.
 _PLAIN = (
     "candidate_pool_size",
@@ -67,7 +61,7 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
     for part in (_programs, _users, _network, _parameters, os_parameters, _collectors):
         values.update(part(config, op))
     notes += _find_limits(op)
-    values.update(_recovery(config, op, notes))
+    values.update(recovery_settings.limits(config, op, notes))
     values.update(os_lists(config, op, notes))
     values.update(_drivers(config, op))
     values.update(_storage(config, op))
@@ -95,59 +89,6 @@ def _find_limits(op: OpClusterSetParams) -> list[str]:
             " candidate; it runs where CONFD_ARGS is set in /etc/default/ganeti"
         )
     return notes
-
-
-def _recovery(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values:
-    """What the cluster does by itself when a master or a node is silent; 0 is stored as None."""
-    values: Values = {}
-    for name, shortest in (("auto_failover_after", 15), ("auto_fence_after", 30)):
-        limit = getattr(op, name)
-        if limit is None:
-            continue
-        if limit and not shortest <= limit <= _LONGEST_SILENCE:
-            raise parameters.refuse(
-                f"{name} is {limit}; choose 0 for never, or from {shortest} to"
-                f" {_LONGEST_SILENCE} seconds"
-            )
-        values[name] = limit or None
-    nodes = [node for node in config.nodes.values() if not node.offline]
-    count = sum(node.master_candidate for node in nodes)
-    if op.auto_failover_after and count < 3:
-        notes.append(
-            "WARNING: no candidate can take over by itself: that needs at least 3 master candidates"
-            f" that are not offline, and there are {count}"
-        )
-    blind = [node.name for node in nodes if not _can_be_fenced(config.ndparams(node))]
-    if op.auto_fence_after and blind:
-        notes.append(
-            "WARNING: nodes without a fence agent, an out-of-band helper or a watchdog are never"
-            f" fenced: {join_names(sorted(blind))} (gnt-node modify --node-parameters"
-            " fence_agent=NAME, oob_program=PATH or watchdog=DEVICE)"
-        )
-    fence = values.get("auto_fence_after", config.cluster.auto_fence_after)
-    failover = values.get("auto_failover_after", config.cluster.auto_failover_after)
-    if values and fence and bounds.count_acting(fence) < (failover or 0) + _NEW_MASTER:
-        notes.append(_warn_of_short_leases(fence, failover))
-    return values
-
-
-def _can_be_fenced(params: Mapping[str, object]) -> bool:
-    return any(params.get(name) for name in ("oob_program", "fence_agent", "watchdog"))
-
-
-def _warn_of_short_leases(fence: float, failover: float | None) -> str:
-    acts = bounds.count_acting(fence)
-    if not failover:
-        return (
-            f"WARNING: when the master is down for {acts:.0f} s, all nodes are without a lease:"
-            " instances with ha=failover are ended, and watchdogs reset their nodes"
-        )
-    shortest = (failover + _NEW_MASTER) / bounds.PART
-    return (
-        f"WARNING: nodes act for {acts:.0f} s without a master, and a new one may need"
-        f" {failover + _NEW_MASTER:.0f} s: choose auto_fence_after={shortest:.0f} or more, or else"
-        " instances with ha=failover are ended when the master dies"
-    )
 
 
 def _allow_templates(config: Config, op: OpClusterSetParams, values: Values) -> Values:

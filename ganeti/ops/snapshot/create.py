@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.config.changes import Draft
-from ganeti.hypervisor.interface import Holding
+from ganeti.hypervisor.abilities import Holding
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base
 from ganeti.model.disk import Disk

@@ -17,7 +17,8 @@ from rack import Rack, make_rack
 from ganeti import errors
 from ganeti.base import process, retry
 from ganeti.hypervisor import mounts, occupants, root_fs
-from ganeti.hypervisor.interface import AttachedDisk, Ballooning, Hotpluggable, Migratable
+from ganeti.hypervisor.abilities import Ballooning, Hotpluggable, Migratable
+from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.model.names import HypervisorName, RunState
 
 pytestmark = [pytest.mark.root, pytest.mark.together("mounts")]

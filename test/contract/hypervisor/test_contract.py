@@ -11,7 +11,8 @@ import pytest
 from rack import ELSEWHERE, TRIED
 
 from ganeti import errors
-from ganeti.hypervisor.interface import Holding, Hypervisor, NodeInfo
+from ganeti.hypervisor.abilities import Holding
+from ganeti.hypervisor.interface import Hypervisor, NodeInfo
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.names import Consistency, RunState
 from ganeti.rpc.objects import Console

@@ -108,7 +108,7 @@ def test_disk_comes_and_goes(kvm: Any) -> None:
 
 
 def test_guest_that_does_not_give_up_a_disk(kvm: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("ganeti.hypervisor.kvm.hotplug._UNPLUG_TIMEOUT", 0.3)
+    monkeypatch.setattr("ganeti.hypervisor.kvm.unplug._TIMEOUT", 0.3)
     instance = kvm.instance()
     disks = kvm.start(instance, boot_sectors.deaf)
     kvm.driver.plug_disk(instance, item := disk(kvm))
@@ -123,7 +123,7 @@ def test_guest_that_does_not_give_up_a_disk(kvm: Any, monkeypatch: Any) -> None:
 
 def test_guest_that_gives_up_a_disk_late(kvm: Any, monkeypatch: Any) -> None:
     """What was told to have failed and then happened is completed by the next attempt."""
-    monkeypatch.setattr("ganeti.hypervisor.kvm.hotplug._UNPLUG_TIMEOUT", 0.0)
+    monkeypatch.setattr("ganeti.hypervisor.kvm.unplug._TIMEOUT", 0.0)
     instance = kvm.instance()
     kvm.start(instance, boot_sectors.ejecting)
     kvm.driver.plug_disk(instance, item := disk(kvm))

@@ -81,7 +81,7 @@ def test_a_processor_that_the_guest_gives_back(kvm: Any) -> None:
 
 
 def test_a_guest_that_keeps_its_processors(kvm: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("ganeti.hypervisor.kvm.hotplug._UNPLUG_TIMEOUT", 0.3)
+    monkeypatch.setattr("ganeti.hypervisor.kvm.unplug._TIMEOUT", 0.3)
     instance = kvm.instance(max_vcpus=2)
     kvm.start(instance, boot_sectors.deaf)
     kvm.driver.set_vcpus(with_vcpus(instance, 2))

@@ -19,7 +19,8 @@ from rack import Rack, make_rack
 from ganeti import errors
 from ganeti.base import process, retry
 from ganeti.hypervisor import mounts
-from ganeti.hypervisor.interface import AttachedDisk, Ballooning, Hotpluggable, Migratable
+from ganeti.hypervisor.abilities import Ballooning, Hotpluggable, Migratable
+from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.lxc import cgroups
 from ganeti.model.names import DiskTemplate, HypervisorName, NicMode
 from ganeti.rpc.objects import NodeDisk, NodeNic

@@ -12,18 +12,17 @@ from typing import Any, get_args
 import pytest
 
 from ganeti import errors
-from ganeti.hypervisor.fake import FakeHypervisor
-from ganeti.hypervisor.fake_script import Method
-from ganeti.hypervisor.interface import (
-    AttachedDisk,
+from ganeti.hypervisor.abilities import (
     Ballooning,
     DiskLimiting,
     Holding,
     Hotpluggable,
-    Hypervisor,
     Migratable,
     ProcessorChanging,
 )
+from ganeti.hypervisor.fake import FakeHypervisor
+from ganeti.hypervisor.fake_script import Method
+from ganeti.hypervisor.interface import AttachedDisk, Hypervisor
 from ganeti.model.names import DiskTemplate, MigrationState, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic

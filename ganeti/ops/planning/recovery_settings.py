@@ -1,0 +1,73 @@
+"""Whether the cluster's limits for silent masters and nodes make sense together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ganeti.base.text import join_names
+from ganeti.config import parameters
+from ganeti.model.config import Config
+from ganeti.opcodes.cluster import OpClusterSetParams
+from ganeti.ops.planning.os_settings import Values
+from ganeti.recovery import bounds
+
+#: Longest silence in seconds that somebody may be allowed. The shortest ones follow from calls
+#: every 5 seconds, of which some must have failed.
+_LONGEST_SILENCE = 3600
+
+
+#: Seconds from the end of its patience until a candidate is the master and has called all nodes.
+_NEW_MASTER = 25
+
+
+def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values:
+    """What the cluster does by itself when a master or a node is silent; 0 is stored as None."""
+    values: Values = {}
+    for name, shortest in (("auto_failover_after", 15), ("auto_fence_after", 30)):
+        limit = getattr(op, name)
+        if limit is None:
+            continue
+        if limit and not shortest <= limit <= _LONGEST_SILENCE:
+            raise parameters.refuse(
+                f"{name} is {limit}; choose 0 for never, or from {shortest} to"
+                f" {_LONGEST_SILENCE} seconds"
+            )
+        values[name] = limit or None
+    nodes = [node for node in config.nodes.values() if not node.offline]
+    count = sum(node.master_candidate for node in nodes)
+    if op.auto_failover_after and count < 3:
+        notes.append(
+            "WARNING: no candidate can take over by itself: that needs at least 3 master candidates"
+            f" that are not offline, and there are {count}"
+        )
+    blind = [node.name for node in nodes if not _can_be_fenced(config.ndparams(node))]
+    if op.auto_fence_after and blind:
+        notes.append(
+            "WARNING: nodes without a fence agent, an out-of-band helper or a watchdog are never"
+            f" fenced: {join_names(sorted(blind))} (gnt-node modify --node-parameters"
+            " fence_agent=NAME, oob_program=PATH or watchdog=DEVICE)"
+        )
+    fence = values.get("auto_fence_after", config.cluster.auto_fence_after)
+    failover = values.get("auto_failover_after", config.cluster.auto_failover_after)
+    if values and fence and bounds.count_acting(fence) < (failover or 0) + _NEW_MASTER:
+        notes.append(_warn_of_short_leases(fence, failover))
+    return values
+
+
+def _can_be_fenced(params: Mapping[str, object]) -> bool:
+    return any(params.get(name) for name in ("oob_program", "fence_agent", "watchdog"))
+
+
+def _warn_of_short_leases(fence: float, failover: float | None) -> str:
+    acts = bounds.count_acting(fence)
+    if not failover:
+        return (
+            f"WARNING: when the master is down for {acts:.0f} s, all nodes are without a lease:"
+            " instances with ha=failover are ended, and watchdogs reset their nodes"
+        )
+    shortest = (failover + _NEW_MASTER) / bounds.PART
+    return (
+        f"WARNING: nodes act for {acts:.0f} s without a master, and a new one may need"
+        f" {failover + _NEW_MASTER:.0f} s: choose auto_fence_after={shortest:.0f} or more, or else"
+        " instances with ha=failover are ended when the master dies"
+    )
