@@ -128,6 +128,9 @@ OPCODES: dict[str, Any] = {
     )),
     'OP_CLUSTER_DEACTIVATE_MASTER_IP': ('Deactivate the address of the cluster on the master node.', (
     )),
+    'OP_CLUSTER_PAUSE_RECOVERY': ('Fence no node and replace no master for a time, or go on with it.', (
+        ('duration', 'int', None, (), 'Seconds until recovery goes on by itself; 0 to go on with it now'),
+    )),
     'OP_CLUSTER_PLACE': ('Return where a new instance would go, and why it would not go to other nodes.', (
         ('group_name', 'string', None, (), 'Name of the node group; unset for all'),
         ('disk_template', 'choice', None, ('blockdev', 'diskless', 'drbd', 'ext', 'file', 'gluster', 'plain', 'rbd', 'sharedfile'), 'How the disks are stored'),
@@ -679,6 +682,7 @@ OPCODES: dict[str, Any] = {
         ('secondary_ip', 'string', None, (), 'Address for the replication of disks, if it has a network of its own'),
         ('ndparams', 'keyval', None, (), 'Node parameters'),
         ('powered', 'bool', None, (), 'Whether the node is recorded as switched on'),
+        ('proof', 'string', None, (), 'What proves that the node, which is set offline, is dead; gnt-node fence sets it'),
     )),
     'OP_NOTIFICATION_ADD': ('Add a notification: where notices of events are sent.', (
         ('notification_name', 'string', None, (), 'Name of the notification'),

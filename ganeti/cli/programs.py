@@ -16,6 +16,7 @@ CLUSTER = Program(
         "change",
         "remote",
         "notify",
+        "recovery",
         "power",
         "upgrade",
     ),

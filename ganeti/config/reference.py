@@ -26,6 +26,7 @@ from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
 from ganeti.model.notification import Notification
+from ganeti.model.recovery import Attempt, Fencing
 from ganeti.model.snapshot import FrozenDisk, Snapshot
 from ganeti.opcodes import describe
 from ganeti.opcodes.cluster import OpClusterSetParams
@@ -62,6 +63,8 @@ _OBJECTS: Mapping[type[ConfigObject], tuple[str, str, str]] = {
     Snapshot: ("Snapshot", "snapshots", ""),
     FrozenDisk: ("Copy of a disk in a snapshot", "copies of disks", ""),
     BackupPlan: ("Plan of backups", "plans of backups", ""),
+    Fencing: ("Proven death of a node", "proven deaths of nodes", ""),
+    Attempt: ("Attempt to start an instance elsewhere", "attempts to start instances", ""),
     CloudInit: ("Data for cloud-init", "data for cloud-init", ""),
     Nic: ("NIC", "NICs", "nic"),
     Disk: ("Disk", "disks", "disks"),

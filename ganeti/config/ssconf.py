@@ -59,6 +59,7 @@ def values(
         "offline_nodes": _lines(node.name for node in nodes if node.offline),
         "online_nodes": _lines(node.name for node in online),
         "primary_ip_family": str(cluster.primary_ip_family),
+        "recovery_paused_until": str(cluster.recovery_paused_until or ""),
         "release_version": constants.RELEASE_VERSION,
         "ssh_ports": _lines(f"{n.name}={config.ndparams(n).get('ssh_port', 22)}" for n in nodes),
         "uid_pool": _lines(f"{low}-{high}" for low, high in cluster.uid_pool),

@@ -136,6 +136,7 @@ METHODS: Mapping[str, Method] = {
         _read("QueryJobLog", _JOB, ("nodes", "[str]"), result="object"),
         _read("QueryMetrics", result="{name: [[[label], value]]}"),
         _read("QueryHealth", result="object"),
+        _read("QueryRecovery", result="object"),
         _read("QueryNotifications", result="[object]"),
         _read("QuerySamples", ("kind", "str"), ("name", "str"), ("range", "str"), result="object"),
         _read("QueryHistory", ("filter", "any"), result="object"),

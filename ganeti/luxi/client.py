@@ -151,6 +151,10 @@ class Client(Connection):
         """How the cluster stands, see ``master/standing.py``; no node is called for it."""
         return dict(self.call("QueryHealth"))
 
+    def query_recovery(self) -> dict[str, Any]:
+        """What is done about dead nodes, see ``master/recovery_status.py``; no node is called."""
+        return dict(self.call("QueryRecovery"))
+
     def query_notifications(self) -> list[dict[str, Any]]:
         """Where notices are sent, and how that goes; without secrets."""
         return list(self.call("QueryNotifications"))

@@ -96,6 +96,8 @@ def _add_cluster(sheet: Sheet, core: Core, config: Config) -> None:
     sheet.add("master_lease_seconds", (), core.lease.count_left())
     sheet.add("watcher_run_timestamp_seconds", (), standing.last_watcher_run(core.paths))
     sheet.add("watcher_paused", (), int(core.facts.watcher_pause() is not None))
+    paused = config.cluster.find_recovery_pause(core.clock.now()) is not None
+    sheet.add("recovery_paused", (), int(paused))
     sheet.add("verify_timestamp_seconds", (), standing.oldest_verification(core, config))
     counts = Counter(
         (known.finding.severity, known.finding.code)
@@ -114,6 +116,11 @@ def _add_node(sheet: Sheet, core: Core, config: Config, node: Node) -> None:
     state = None if node.offline else core.survey.nodes.get(node.uuid)
     if state is None:
         return
+    if node.uuid != config.cluster.master_node:
+        view = core.node_leases.describe(node.uuid)
+        sheet.add("node_silence_seconds", name, view.silence)
+        sheet.add("node_lease_seconds", name, view.lease_left)
+        sheet.add("node_watchdog_on", name, int(view.watchdog))
     sheet.add("node_reachable", name, int(state.reachable))
     sheet.add("node_last_answer_timestamp_seconds", name, state.answered or None)
     samples = state.samples

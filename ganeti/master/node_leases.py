@@ -10,6 +10,7 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.config.store import Store
@@ -26,6 +27,20 @@ from ganeti.recovery.master import (
     Tick,
     Watched,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the master knows of a node that it calls; all times in seconds from now."""
+
+    #: since the node was called that answered
+    silence: float | None
+    #: until its lease is over if it is not renewed; None: it has none
+    lease_left: float | None
+    #: the node has said that its watchdog is on
+    watchdog: bool
+    #: until it is fenced if it stays silent; None: it is not fenced by itself
+    fenced_in: float | None
 
 
 class NodeLeases:
@@ -76,8 +91,11 @@ class NodeLeases:
         return known
 
     def _update(self) -> None:
-        limit = self._store.current.cluster.auto_fence_after or 0
+        cluster = self._store.current.cluster
+        limit = cluster.auto_fence_after or 0
         self._machine.settings.fence_after = self._machine.settings.node_lease = limit
+        paused = cluster.find_recovery_pause(self._clock.now()) is not None
+        self._machine.set_paused(self.now(), paused=paused)
 
     def _find_watchdog(self, node: NodeUuid) -> str:
         config = self._store.current
@@ -116,24 +134,20 @@ class NodeLeases:
             elif node in self._machine.nodes:
                 self._machine.nodes[node].fencing = False
 
-    def measure_silence(self) -> dict[NodeUuid, float]:
-        """Seconds since each node was called that answered."""
-        with self._lock:
-            heard = self._machine.heard
-        now = self.now()
-        return {NodeUuid(node): now - moment for node, moment in heard.items()}
-
-    def count_left(self, node: NodeUuid) -> float | None:
-        """Seconds until the lease of a node is over if it is not renewed; None: it has none."""
+    def describe(self, node: NodeUuid) -> View:
+        """What is known of a node now."""
         with self._lock:
             self._update()
-            over = self._machine.find_lease_end(node)
-        return None if over is None else over - self.now()
-
-    def is_armed(self, node: NodeUuid) -> bool:
-        """Whether the node has said that its watchdog is on."""
-        with self._lock:
-            return self._machine.is_armed(node)
+            machine, now = self._machine, self.now()
+            known = machine.nodes.get(node)
+            over = None if machine.paused else machine.find_lease_end(node)
+            fences = machine.find_fence_time(node)
+            return View(
+                silence=None if known is None else now - known.heard,
+                lease_left=None if over is None else over - now,
+                watchdog=machine.is_armed(node),
+                fenced_in=None if fences is None else fences - now,
+            )
 
     @contextlib.contextmanager
     def hold_back(self, node: NodeUuid) -> Iterator[LeaseEnd]:

@@ -20,6 +20,7 @@ from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeFence
+from ganeti.recovery.ladder import list_devices
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 
@@ -126,5 +127,4 @@ class NodeWatch:
 
 def _has_device(config: Config, node: NodeUuid) -> bool:
     """Whether something can switch a node off, and say that it is off."""
-    known = config.ndparams(config.nodes[node])
-    return bool(known.get("oob_program") or known.get("fence_agent"))
+    return bool(list_devices(config.ndparams(config.nodes[node])))

@@ -21,6 +21,7 @@ from ganeti.master import (
     job_filters,
     job_log,
     measures,
+    recovery_status,
     samples,
     standing,
 )
@@ -50,6 +51,7 @@ _OF_JOBS = frozenset(
         "QueryJobLog",
         "QueryMetrics",
         "QueryHealth",
+        "QueryRecovery",
         "WaitForJobChange",
         "WaitForEvents",
         "ExplainJob",
@@ -110,6 +112,7 @@ class Service:
             "QueryJobLog": self._query_job_log,
             "QueryMetrics": self._query_metrics,
             "QueryHealth": lambda _a, _p: standing.health(core),
+            "QueryRecovery": lambda _a, _p: recovery_status.describe(core),
             "QueryNotifications": lambda _a, _p: self._notifier.describe(),
             "QuerySamples": self._query_samples,
             "QueryHistory": lambda a, _p: history.query(

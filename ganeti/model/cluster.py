@@ -114,6 +114,10 @@ class Cluster(Tagged, frozen=True, kw_only=True):
     auto_fence_after: Annotated[
         int | None, doc("Seconds without an answer of a node until the master fences it")
     ] = None
+    recovery_paused_until: Annotated[
+        float | None,
+        doc("Until when no node is fenced and no master replaced, in seconds since 1970"),
+    ] = None
     ssh_key_type: Annotated[str, doc("Algorithm of the SSH keys of nodes: rsa, dsa or ecdsa")] = (
         "rsa"
     )
@@ -124,3 +128,8 @@ class Cluster(Tagged, frozen=True, kw_only=True):
         NodeUuid | None, doc("UUID of the node whose master daemon sent notices last")
     ] = None
     ssh_key_bits: Annotated[int, doc("Length of the SSH keys of nodes, in bits")] = 2048
+
+    def find_recovery_pause(self, now: float) -> float | None:
+        """Until when recovery pauses; None when it does not."""
+        until = self.recovery_paused_until
+        return until if until is not None and until > now else None

@@ -20,6 +20,7 @@ from ganeti.model.names import (
     NodeUuid,
 )
 from ganeti.model.nic import Nic
+from ganeti.model.recovery import Attempt
 from ganeti.model.snapshot import Snapshot
 
 
@@ -91,6 +92,10 @@ class Instance(Tagged, frozen=True, kw_only=True):
 
     backup: Annotated[
         BackupPlan | None, doc("How it is backed up; unset before the first time")
+    ] = None
+
+    recovery: Annotated[
+        Attempt | None, doc("The last attempt to start it elsewhere, as its node was dead")
     ] = None
 
     @property

@@ -78,6 +78,7 @@ _TABLE = (
     _gauge("master_lease_seconds", (), "Seconds the master may go on without its majority"),
     _gauge("watcher_run_timestamp_seconds", (), "Unix time of the last run of the watcher"),
     _gauge("watcher_paused", (), "1 while the watcher pauses"),
+    _gauge("recovery_paused", (), "1 while no node is fenced and no master replaced"),
     _gauge("verify_timestamp_seconds", (), "Unix time of the oldest last verification of a part"),
     _gauge(
         "verify_findings",
@@ -89,6 +90,9 @@ _TABLE = (
     _gauge("node_reachable", _NODE, "Whether the node daemon answers; missing while offline"),
     _gauge("node_offline", _NODE, "Whether the node is marked offline"),
     _gauge("node_fenced", _NODE, "Whether the master fenced the node since the daemon started"),
+    _gauge("node_silence_seconds", _NODE, "Time since a call that the node answered"),
+    _gauge("node_lease_seconds", _NODE, "Time until the lease of a node ends without renewal"),
+    _gauge("node_watchdog_on", _NODE, "Whether a watchdog resets the node without a lease"),
     _gauge("node_last_answer_timestamp_seconds", _NODE, "Unix time of the last answer of the node"),
     _gauge("node_sample_timestamp_seconds", _NODE, "Unix time of the last measurement of a node"),
     _gauge("node_memory_bytes", _NODE, "Memory of a node"),

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
 from ganeti.model.names import GroupUuid, NodeRole, NodeUuid
+from ganeti.model.recovery import Fencing
 
 
 class Node(Tagged, frozen=True, kw_only=True):
@@ -41,6 +42,13 @@ class Node(Tagged, frozen=True, kw_only=True):
             "While it is in maintenance: whether it was drained before, and which instances left it"
         ),
     ] = None
+
+    fenced: Annotated[Fencing | None, doc("Its last death that was proven")] = None
+
+    @property
+    def is_proven_dead(self) -> bool:
+        """Whether it is offline since its death was proven: nothing runs there."""
+        return self.offline and self.fenced is not None and self.fenced.over is None
 
     def role(self, master: NodeUuid) -> NodeRole:
         """Role letter, given the uuid of the master node."""

@@ -22,6 +22,7 @@ NODE_PRIMARY_IPS: Final = "node_primary_ips"
 HA_INSTANCES: Final = "ha_instances"
 HYPERVISOR_LIST: Final = "hypervisor_list"
 MASTER_CANDIDATES_CERTS: Final = "master_candidates_certs"
+RECOVERY_PAUSED_UNTIL: Final = "recovery_paused_until"
 PRIMARY_IP_FAMILY: Final = "primary_ip_family"
 FILE_STORAGE_DIR: Final = "file_storage_dir"
 GLUSTER_STORAGE_DIR: Final = "gluster_storage_dir"
@@ -53,6 +54,7 @@ _GENERAL: Final = (
     "offline_nodes",
     "online_nodes",
     PRIMARY_IP_FAMILY,
+    RECOVERY_PAUSED_UNTIL,
     "release_version",
     SHARED_FILE_STORAGE_DIR,
     "ssh_ports",

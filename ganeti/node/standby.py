@@ -19,6 +19,7 @@ from collections.abc import Callable
 from ganeti import errors
 from ganeti.base import process
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.model import ssconf_keys
 from ganeti.node.context import NodeContext
 from ganeti.recovery.standby import Candidate
 
@@ -73,7 +74,9 @@ class Standby:
 
     def _work(self) -> None:
         while self._wait():
-            if self._is_standby():
+            if self._is_paused():
+                log.info("the master is silent, but recovery pauses: its place is not taken")
+            elif self._is_standby():
                 log.warning(
                     "the master has been silent for %.0f s: trying to take its place",
                     self.measure_silence(),
@@ -97,6 +100,15 @@ class Standby:
         """Whether this node could be the master and is not."""
         context = self._context
         return context.paths.config_file.exists() and context.read_master() != context.name
+
+    def _is_paused(self) -> bool:
+        """Whether an administrator wants no recovery now."""
+        text = self._context.ssconf(ssconf_keys.RECOVERY_PAUSED_UNTIL)
+        try:
+            return bool(text) and float(text or 0) > self._clock.now()
+        except ValueError:
+            log.error("the end of the pause of recovery cannot be read: %.40r", text)
+            return False
 
     def _run_failover(self) -> None:
         argv = [sys.executable, "-m", "ganeti.cli", "gnt-cluster", "master-failover", "--if-silent"]

@@ -167,6 +167,17 @@ class OpClusterVerifyDisks(OpCode, tag="OP_CLUSTER_VERIFY_DISKS", kw_only=True):
     is_strict: p.IsStrict = True
 
 
+class OpClusterPauseRecovery(OpCode, tag="OP_CLUSTER_PAUSE_RECOVERY", kw_only=True):
+    """Fence no node and replace no master for a time, or go on with it."""
+
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/recovery/pause",)
+    result_type: ClassVar[str] = "number|null"
+
+    duration: Annotated[
+        UInt, doc("Seconds until recovery goes on by itself; 0 to go on with it now")
+    ]
+
+
 UidRanges = list[tuple[int, int]]
 OsListChanges = list[tuple[DdmSimple, NonEmpty]]
 

@@ -77,6 +77,10 @@ class OpNodeSetParams(OpCode, tag="OP_NODE_SET_PARAMS", kw_only=True):
     secondary_ip: SecondaryIp = None
     ndparams: p.NodeParams = None
     powered: Annotated[bool | None, doc("Whether the node is recorded as switched on")] = None
+    proof: Annotated[
+        NonEmpty | None,
+        doc("What proves that the node, which is set offline, is dead; gnt-node fence sets it"),
+    ] = None
 
 
 class OpNodeFence(OpCode, tag="OP_NODE_FENCE", kw_only=True):

@@ -177,6 +177,10 @@ def _health(call: Call) -> dict[str, Any]:
     return call.luxi.query_health()
 
 
+def _recovery(call: Call) -> dict[str, Any]:
+    return call.luxi.query_recovery()
+
+
 def _samples(kind: str) -> Callable[[Call], dict[str, Any]]:
     def read(call: Call) -> dict[str, Any]:
         return call.luxi.query_samples(kind, call.name(), str(call.query.get("range") or "hour"))
@@ -211,6 +215,15 @@ _HEALTH_KEYS = (
     "offline_nodes",
     "degraded_mirrors",
 )
+_RECOVERY_KEYS = (
+    "time",
+    "paused_until",
+    "watcher_paused_until",
+    "fence_after",
+    "failover_after",
+    "nodes",
+    "instances",
+)
 
 ROUTES = (
     Route(
@@ -229,6 +242,14 @@ ROUTES = (
         _health,
         access=ANYBODY,
         answer=schemas.record(_HEALTH_KEYS),
+    ),
+    Route(
+        "GET",
+        "/2/recovery",
+        "What the cluster does about dead nodes, and what became of their instances",
+        _recovery,
+        access=("read",),
+        answer=schemas.record(_RECOVERY_KEYS),
     ),
     *(
         Route(

@@ -6,9 +6,10 @@ has one: a fence device that lies meets a node that has ended its guests by itse
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 
 class Rung(Enum):
@@ -18,6 +19,17 @@ class Rung(Enum):
     HELPER = "out-of-band helper"
     AGENT = "fence agent"
     PERSON = "administrator"
+
+
+#: Devices that switch a node off, in the order in which they are tried, and the node parameter
+#: that names each.
+DEVICES: Final = {Rung.HELPER: "oob_program", Rung.AGENT: "fence_agent"}
+
+
+def list_devices(ndparams: Mapping[str, object]) -> dict[Rung, str]:
+    """The devices of a node with their names, in the order in which they are tried."""
+    found = {rung: str(ndparams.get(parameter) or "") for rung, parameter in DEVICES.items()}
+    return {rung: name for rung, name in found.items() if name}
 
 
 @dataclass(frozen=True, slots=True)

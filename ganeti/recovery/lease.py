@@ -111,22 +111,40 @@ class Granted:
     stamp: Stamp | None = None
     #: when the stamp came
     received: float = 0.0
+    #: whether the newest stamp said that the watchdog is on, and the node obeys a lease
+    armed: bool = False
+    #: the stamp by which the node was released from its lease; None: it was not, or obeys again
+    _released: Stamp | None = None
+    #: answers to earlier calls may come from before the end of a release
+    _obeys_from: float = 0.0
 
-    def hear(self, stamp: Stamp, now: float) -> bool:
+    def hear(self, stamp: Stamp, now: float, sent: float | None = None) -> bool:
         """Note the stamp of an answer; False when it is not newer than what is known.
 
-        Stamps of another boot replace those of the boot before.
+        Stamps of another boot replace those of the boot before. ``sent``: when the call was sent.
         """
-        known = self.stamp
-        if known is not None and known.boot == stamp.boot and stamp.at <= known.at:
+        if not _is_newer(stamp, self.stamp):
             return False
         self.stamp, self.received = stamp, now
+        obeys = self._released is None and (sent is None or sent >= self._obeys_from)
+        self.armed = stamp.armed and obeys
         return True
 
-    def give(self, seconds: float) -> Grant:
-        """What the call that is sent now brings."""
-        if self.stamp is not None:
-            self.since = max(self.since, self.received)
+    def give(self, seconds: float, now: float) -> Grant:
+        """What the call that is sent now brings.
+
+        A release may arrive late. So after one the node gets a lease only with a newer stamp: a
+        node that has taken that obeys no older release.
+        """
+        if self.stamp is None:
+            return Grant(None, seconds)
+        if not seconds:
+            self._released, self.armed = self.stamp, False
+        elif self._released is not None:
+            if not _is_newer(self.stamp, self._released):
+                return Grant(None, seconds)
+            self._released, self._obeys_from = None, now
+        self.since = max(self.since, self.received)
         return Grant(self.stamp, seconds)
 
     def is_over(self, seconds: float, now: float) -> bool:
@@ -136,3 +154,7 @@ class Granted:
     def find_end(self, seconds: float) -> float:
         """When the lease is over on the clock of the master."""
         return self.since + bounds.count_waiting(seconds)
+
+
+def _is_newer(stamp: Stamp, known: Stamp | None) -> bool:
+    return known is None or known.boot != stamp.boot or stamp.at > known.at

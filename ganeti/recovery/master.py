@@ -110,6 +110,8 @@ class MasterMachine:
     #: nodes whose death can be proven; others are not fenced
     provable: frozenset[str] = frozenset()
     down: bool = False
+    #: an administrator works at the nodes
+    paused: bool = False
 
     def follow_nodes(self, names: Collection[str], provable: Iterable[str], now: float) -> None:
         """The nodes that are not offline, this one included.
@@ -122,6 +124,13 @@ class MasterMachine:
             name: self.nodes.get(name) or Watched(heard=now, lease=Granted(since=now))
             for name in names
         }
+
+    def set_paused(self, now: float, *, paused: bool) -> None:
+        """In a pause nodes need no leases and none is fenced. Silence counts from its end."""
+        if self.paused and not paused:
+            for known in self.nodes.values():
+                known.heard = max(known.heard, now)
+        self.paused = paused
 
     # the lease of the master -----------------------------------------------------------------
 
@@ -145,7 +154,7 @@ class MasterMachine:
         known = self.nodes.get(node)
         if known is None or known.fencing or not self.may_act(now):
             return None
-        return known.lease.give(self.settings.node_lease)
+        return known.lease.give(0 if self.paused else self.settings.node_lease, now)
 
     def feed(self, event: Event) -> list[Effect]:
         """Apply an event; what to do now."""
@@ -173,7 +182,7 @@ class MasterMachine:
             return []
         known.heard = max(known.heard, event.at)
         before, stamp = known.lease.stamp, event.stamp
-        if stamp is None or not known.lease.hear(stamp, event.received):
+        if stamp is None or not known.lease.hear(stamp, event.received, event.at):
             return []
         changed = before is not None and before.boot != stamp.boot
         return [Rebooted(event.node)] if changed else []
@@ -192,7 +201,7 @@ class MasterMachine:
             self.down = True
             return [StepDown(now - self.contact)]
         limit = self.settings.fence_after
-        if not limit:
+        if not limit or self.paused:
             return []
         effects: list[Effect] = []
         for name in find_silent(self.heard, self.provable, limit, now):
@@ -207,6 +216,13 @@ class MasterMachine:
         """When each node answered, or was seen for the first time."""
         return {name: known.heard for name, known in self.nodes.items()}
 
+    def find_fence_time(self, node: str) -> float | None:
+        """When a node is fenced if it stays silent; None: never, or in a pause."""
+        known, limit = self.nodes.get(node), self.settings.fence_after
+        if known is None or not limit or self.paused or node not in self.provable:
+            return None
+        return max(known.heard + limit, known.fenced + AGAIN_AFTER)
+
     # the lease of a node ---------------------------------------------------------------------
 
     def find_lease_end(self, node: str) -> float | None:
@@ -217,7 +233,7 @@ class MasterMachine:
     def is_armed(self, node: str) -> bool:
         """Whether the watchdog of a node resets it when its lease ends."""
         known = self.nodes.get(node)
-        return known is not None and known.lease.stamp is not None and known.lease.stamp.armed
+        return known is not None and known.lease.armed
 
 
 def find_silent(

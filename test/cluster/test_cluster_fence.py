@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,10 @@ def test_a_node_that_is_proven_dead_is_replaced(cluster: Cluster) -> None:
     assert found[WEB] == ("node3", "running")
     assert found[DB][0] == "node2"
     assert cluster.cells("node list -o offline,powered", "node2") == [["Y", "N"]]
+    status = cluster.ok("cluster recovery status").out
+    assert "is offline, since its death was proven" in status
+    assert f"{WEB} was started on node3.example.com (job " in status
+    assert f"{DB} stays: tag {PREFIX}failover is missing" in status
     # The rest follows when an administrator wants it.
     cluster.ok("node fence -f --confirm --all-instances node2", timeout=120)
     assert places(cluster)[DB] == ("node3", "running")
@@ -123,6 +128,18 @@ def test_a_silent_node_is_fenced_by_the_master(cluster: Cluster, nodes: StorageN
     log = helper(cluster, OFF)
     ran = cluster.ok("cluster modify --auto-fence-after=30")
     assert "never fenced: node1.example.com, node3.example.com" in ran.out
+    status = cluster.ok("cluster recovery status").out
+    assert "node2.example.com died before" in status
+    assert "; it came back at " in status
+    assert re.search(
+        r"node2.example.com +\d+s +\d+s out-of-band helper \S+ +(answers|is fenced in)", status
+    )
+    assert re.search(r"node3.example.com .* is never fenced: nothing can prove its death", status)
+    assert cluster.ok("cluster recovery pause 1h").out.startswith("Recovery pauses until ")
+    status = cluster.ok("cluster recovery status").out
+    assert "Recovery pauses until " in status
+    assert "is not fenced: recovery pauses" in status
+    cluster.ok("cluster recovery continue")
     cut_power(cluster, nodes)
     wait_for(lambda: places(cluster)[WEB] == ("node3", "running"), "web1 on node3", 150, pause=1)
     assert log.read_text().split() == ["power-off", "power-status"]

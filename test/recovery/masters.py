@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +60,7 @@ class Master:
         self.world = game.world
         self.host = host
         self.number = number
-        self.state = State((number, 0), dict(host.state.homes), host.state.offline)
+        self.state = dataclasses.replace(host.state, position=(number, 0))
         host.state = self.state
         world, now = self.world, host.clock()
         settings = Settings(world.failover_after, world.fence_after, world.node_lease)
@@ -99,7 +100,9 @@ class Master:
 
     def _look(self) -> bool:
         """What the machine wants now; False when this daemon has ended."""
-        for effect in self.machine.feed(Tick(self.host.clock())):
+        now = self.host.clock()
+        self.machine.set_paused(now, paused=self.state.paused_until > self.world.now)
+        for effect in self.machine.feed(Tick(now)):
             if isinstance(effect, StepDown):
                 self.end("lost the majority")
                 return False
@@ -183,14 +186,18 @@ class Master:
 
     # changes -----------------------------------------------------------------------------------
 
-    def change(self, homes: dict[str, str], offline: frozenset[str], then: Any) -> None:
+    def change(self, then: Callable[[], None] = lambda: None, **values: Any) -> None:
         """Change the state; ``then`` follows when a majority of the candidates has it."""
         term, sequence = self.state.position
         position = (term, sequence + 1)
-        self.state = self.host.state = State(position, homes, offline)
+        self.state = self.host.state = dataclasses.replace(self.state, position=position, **values)
         self._commits.append((position, {self.host.name}, then))
         for other in self.world.hosts.values():
-            if other.is_candidate and other is not self.host and other.name not in offline:
+            if (
+                other.is_candidate
+                and other is not self.host
+                and other.name not in self.state.offline
+            ):
                 self._send_state(other)
         self._note_copy(self.host.name, position)
 
@@ -281,7 +288,7 @@ class Master:
             self._end_fence(dead, proven=True)
             self._follow(self.host.clock())
 
-        self.change(homes, offline, then)
+        self.change(then, homes=homes, offline=offline)
 
     # guests ------------------------------------------------------------------------------------
 
@@ -371,7 +378,8 @@ class Game:
     def attempt(self, host: Host) -> None:
         """A candidate has not heard the master for long enough."""
         self.world.count("attempt to take over")
-        if host.master is not None or host.state is None:
+        paused = host.state is not None and host.state.paused_until > self.world.now
+        if host.master is not None or host.state is None or paused:
             self._end_attempt(host)
             return
         Election(self, host, if_silent=True).ask()

@@ -103,6 +103,15 @@ class Schedule:
             self.kinds.append(kind)
             moment = rng.uniform(begin, end - 20.0)
             self.world.at(moment, FAULTS[kind], self, rng.uniform(1.0, 90.0))
+        if self.seed % 4 == 3:
+            self._plan_pause(begin)
+
+    def _plan_pause(self, begin: float) -> None:
+        """With numbers of its own, so that the other faults are those of the seed."""
+        own = random.Random(~self.seed)
+        for _ in range(own.choice((1, 1, 2))):
+            self.kinds.append(PAUSE)
+            self.world.at(begin + own.uniform(0, 100.0), self.pause, own.uniform(1.0, 90.0))
 
     def _pick(self) -> Host:
         """A host; more often the one with the master daemon."""
@@ -182,6 +191,12 @@ class Schedule:
             self.world.tell(f"disks of {host.name} stand still for {seconds:.0f} s")
             host.stalled_until = self.world.now + seconds
 
+    def pause(self, seconds: float) -> None:
+        """An administrator wants no recovery for a while."""
+        for master in self.game.find_acting():
+            self.world.tell(f"recovery pauses for {seconds:.0f} s")
+            master.change(paused_until=self.world.now + seconds)
+
     def disarm(self, seconds: float) -> None:
         """An administrator switches a watchdog off, and later on again."""
         host = self._pick()
@@ -256,6 +271,7 @@ FAULTS = {
     "disks stall": Schedule.stall,
     "watchdog switched off": Schedule.disarm,
 }
+PAUSE = "pause for maintenance"
 
 
 def play(seed: int) -> Outcome:

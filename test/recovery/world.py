@@ -43,6 +43,8 @@ class State:
     position: tuple[int, int]
     homes: dict[str, str]
     offline: frozenset[str] = frozenset()
+    #: until when an administrator wants no recovery
+    paused_until: float = 0.0
 
 
 @dataclass(slots=True)
@@ -82,6 +84,8 @@ class Host:
         self.fed = 0.0
         self.master: Any = None
         self.fed_check = False
+        #: how often the watchdog was switched off
+        self.switched_off = 0
         self._wake: float | None = None
 
     def _make_machine(self) -> NodeMachine:
@@ -185,7 +189,10 @@ class Host:
             elif effect is Effect.FEED and not self.fed_check:
                 self.fed_check = True
                 self.fed = self.world.now
-                self._check_watchdog(self.boot)
+                self._check_watchdog(self.boot, self.switched_off)
+            elif effect is Effect.DISARM:
+                self.fed_check = False
+                self.switched_off += 1
 
     def _end_guests(self, life: int) -> None:
         """SIGKILL; a guest whose disk stands still does not die of it."""
@@ -211,7 +218,9 @@ class Host:
             return self.fed
         return max(self.fed, min(self.world.now, self.to_true(until)))
 
-    def _check_watchdog(self, boot: int) -> None:
+    def _check_watchdog(self, boot: int, switched_off: int) -> None:
+        if switched_off != self.switched_off:
+            return
         if boot != self.boot or not self.on:
             self.fed_check = False
             return
@@ -223,7 +232,7 @@ class Host:
             self.cut_power()
             self.world.after(20.0, self.switch_on)
             return
-        self.world.at(last + limit, self._check_watchdog, boot)
+        self.world.at(last + limit, self._check_watchdog, boot, switched_off)
 
 
 @dataclass

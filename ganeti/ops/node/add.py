@@ -17,7 +17,7 @@ from ganeti.model.params import NodeParams, Params
 from ganeti.net import resolve
 from ganeti.opcodes.node import OpNodeAdd
 from ganeti.ops.operation import Hooks, PlannedOperation
-from ganeti.ops.planning import checks
+from ganeti.ops.planning import checks, fencing_record
 from ganeti.ops.steps.nodes import candidates, hosts_files, shared_files, ssh_keys, switches
 from ganeti.rpc.calls import NodeCalls
 
@@ -162,7 +162,10 @@ class NodeAdd(PlannedOperation[OpNodeAdd, _Plan, None]):
             "vm_capable": self.op.vm_capable is not False,
         }
         if plan.old is not None:
-            return base.replace(plan.old, **values)
+            fenced = fencing_record.update(
+                plan.old, None, self.ctx.clock.now(), self.ctx.job.job_id, offline=False
+            )
+            return base.replace(plan.old, **values, fenced=fenced)
         return Node(
             uuid=NodeUuid(str(uuid.uuid4())), name=plan.name, ndparams=plan.ndparams, **values
         )

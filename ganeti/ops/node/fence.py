@@ -10,6 +10,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base.text import join_names
+from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
@@ -47,7 +48,8 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, dict[str, Any]]):
                 f"node {node.name} is the master; gnt-cluster master-failover on another node"
                 " replaces it"
             )
-        if not (op.confirm or self._find_devices(node) or self._has_watchdog(node)):
+        known = op.confirm or node.is_proven_dead or self._find_devices(node)
+        if not (known or self._has_watchdog(node)):
             raise errors.make_state_error(
                 f"nothing can prove that node {node.name} is dead: it has no fence agent (node"
                 " parameter fence_agent), no out-of-band helper (oob_program) and no watchdog that"
@@ -88,33 +90,53 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, dict[str, Any]]):
             lines = fencing.test(ctx, node, devices, watchdog=watchdog)
             return {"jobs": [], "proof": "", "left": [], "test": lines}
         with ctx.services.hold_lease_back(node.uuid) as lease:
-            proof = fencing.prove(ctx, node, devices, lease, confirmed=self.op.confirm)
+            if node.is_proven_dead and node.fenced is not None:
+                proof = node.fenced.proof
+            else:
+                proof = fencing.prove(ctx, node, devices, lease, confirmed=self.op.confirm)
             ctx.log(f"Node {node.name} is dead: {proof}")
             rescue = self._rescue()
             for name, why in rescue.left:
                 ctx.warn(f"instance {name} is not started elsewhere: {why}")
             names = join_names(item.handle for item in rescue.failovers)
             ctx.log(f"Instances that fail over: {names or 'none'}")
-            done = departures.submit_all(ctx, self.op, self._jobs(rescue))
+            role = [] if node.is_proven_dead else [self._make_role(proof)]
+            failovers = self._make_failovers(rescue, len(role))
+            done = departures.submit_all(ctx, self.op, [*role, *failovers])
+            self._note_attempts(rescue, [job for _accepted, job in done["jobs"]][len(role) :])
         return {**done, "proof": proof, "left": _list_left(rescue)}
 
-    def _jobs(self, rescue: recovery.Rescue) -> list[list[OpCode]]:
-        """First the role of the node; then failovers, which wait for it and for their order."""
+    def _make_role(self, proof: str) -> list[OpCode]:
         node = self.plan
+        role = OpNodeSetParams(node_name=node.name, offline=True, auto_promote=True, proof=proof)
+        if self.ctx.config.ndparams(node).get("oob_program"):
+            role.powered = False
+        return [role]
+
+    def _make_failovers(self, rescue: recovery.Rescue, first: int) -> list[list[OpCode]]:
+        """A job each; they wait for the role of the node, if that is submitted ``first``."""
         jobs: list[list[OpCode]] = []
-        if not node.offline:
-            role = OpNodeSetParams(node_name=node.name, offline=True, auto_promote=True)
-            if self.ctx.config.ndparams(node).get("oob_program"):
-                role.powered = False
-            jobs.append([role])
-        first = len(jobs)
         orders = [get_order(item.tags) for item in rescue.failovers]
         for item, earlier in zip(rescue.failovers, make_dependencies(orders), strict=True):
-            waits = [JobDep(-len(jobs), [FinalStatus.SUCCESS])] if first else []
+            waits = [JobDep(-len(jobs) - 1, [FinalStatus.SUCCESS])] if first else []
             waits += [JobDep(job) for job, _ends in earlier]
             step = OpInstanceFailover(instance_name=item.handle, depends=waits or None)
             jobs.append([step])
         return jobs
+
+    def _note_attempts(self, rescue: recovery.Rescue, jobs: list[int]) -> None:
+        if not jobs:
+            return
+        node, now = self.plan, self.ctx.clock.now()
+
+        def edit(draft: Draft) -> None:
+            for item, job in zip(rescue.failovers, jobs, strict=True):
+                known = draft.config.instances.get(item.uuid)
+                if known is not None:
+                    attempt = recovery.count_attempt(known.recovery, node, job, now)
+                    draft.update(known, recovery=attempt)
+
+        self.ctx.store.change("node-fence", self.ctx.author, edit)
 
 
 def _list_left(rescue: recovery.Rescue) -> list[dict[str, str]]:

@@ -15,7 +15,7 @@ from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeSetParams
 from ganeti.ops.operation import Hooks, Needs, PlannedOperation
-from ganeti.ops.planning import node_roles
+from ganeti.ops.planning import fencing_record, node_roles
 from ganeti.ops.steps import images
 from ganeti.ops.steps.nodes import candidates, secondary_ip, ssh_keys, switches
 from ganeti.ops.targets.node import NodeOperation
@@ -57,6 +57,8 @@ class NodeSetParams(
         if all(getattr(op, name) is None for name in _CHANGES):
             raise errors.make_invalid_error("nothing to change: give at least one parameter")
         decision = node_roles.decide(config, node, op, self.locked)
+        if op.proof is not None and not decision.offline:
+            raise errors.make_invalid_error("only a node that is set offline has a proof of death")
         self._check_power(config)
         self._check_vm_capable(config)
         values = self._parameters(config)
@@ -184,8 +186,11 @@ class NodeSetParams(
                 "another job changed the master candidates meanwhile; try again"
             )
         decision = self.plan.decision
+        now, job = self.ctx.clock.now(), self.ctx.job.job_id
+        fenced = fencing_record.update(node, self.op.proof, now, job, offline=decision.offline)
         draft.update(
             node,
+            fenced=fenced,
             **self.plan.values,
             master_candidate=decision.master_candidate,
             drained=decision.drained,
@@ -211,6 +216,7 @@ _CHANGES = (
     "hv_state",
     "disk_state",
     "powered",
+    "proof",
 )
 _SHOWN = {"hv_state_static": "hv_state", "disk_state_static": "disk_state"}
 

@@ -9,6 +9,7 @@ from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, HaPolicy
 from ganeti.model.node import Node
+from ganeti.model.recovery import Attempt
 from ganeti.model.repair_tags import PREFIX, Type
 from ganeti.model.start_order import sort
 from ganeti.storage.registry import traits_of
@@ -68,3 +69,14 @@ def _refuse(config: Config, node: Node, item: Instance, now: float, *, everythin
     if most is None or most < Type.FAILOVER:
         return f"tag {PREFIX}{Type.FAILOVER.word} is missing on it, its group and the cluster"
     return ""
+
+
+def count_attempt(before: Attempt | None, node: Node, job: int, now: float) -> Attempt:
+    """The record of a job that starts an instance of a dead node elsewhere."""
+    number = before.number + 1 if before is not None and belongs(before, node) else 1
+    return Attempt(time=now, source=node.uuid, job=job, number=number)
+
+
+def belongs(attempt: Attempt, node: Node) -> bool:
+    """Whether an attempt was made for the last death of a node that was recorded."""
+    return attempt.source == node.uuid and node.fenced is not None and attempt.job > node.fenced.job

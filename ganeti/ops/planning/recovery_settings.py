@@ -10,6 +10,7 @@ from ganeti.model.config import Config
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.ops.planning.os_settings import Values
 from ganeti.recovery import bounds
+from ganeti.recovery.ladder import list_devices
 
 #: Longest silence in seconds that somebody may be allowed. The shortest ones follow from calls
 #: every 5 seconds, of which some must have failed.
@@ -55,7 +56,7 @@ def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values:
 
 
 def _can_be_fenced(params: Mapping[str, object]) -> bool:
-    return any(params.get(name) for name in ("oob_program", "fence_agent", "watchdog"))
+    return bool(list_devices(params) or params.get("watchdog"))
 
 
 def _warn_of_short_leases(fence: float, failover: float | None) -> str:

@@ -22,13 +22,18 @@ class Bench:
     def __init__(self) -> None:
         self.time = 100.0
         self.left: float | None = None
-        cluster = SimpleNamespace(auto_fence_after=30, auto_failover_after=None, master_node="n1")
+        cluster = SimpleNamespace(
+            auto_fence_after=30,
+            auto_failover_after=None,
+            master_node="n1",
+            find_recovery_pause=lambda _now: None,
+        )
         self.cluster = cluster
         current = SimpleNamespace(
             cluster=cluster, nodes={NODE: 1}, ndparams=lambda _node: {"watchdog": "/dev/watchdog"}
         )
         store = cast(Store, SimpleNamespace(current=current))
-        clock: Any = SimpleNamespace(monotonic=lambda: self.time)
+        clock: Any = SimpleNamespace(monotonic=lambda: self.time, now=lambda: self.time)
         self.leases = NodeLeases(store, lambda: self.left, clock)
 
 

@@ -72,12 +72,26 @@ def test_a_configuration_of_another_implementation_survives() -> None:
 
 #: Keys that only this implementation has; they are written only when they are used.
 OWN_KEYS = {
-    "Cluster": {"auto_failover_after", "auto_fence_after", "notifications", "notifying_node"},
+    "Cluster": {
+        "auto_failover_after",
+        "auto_fence_after",
+        "notifications",
+        "notifying_node",
+        "recovery_paused_until",
+    },
     "ConfigData": {"images"},
     "Disk": {"tags", "max_iops", "max_bandwidth"},
-    "Instance": {"reservation", "creating", "image", "cloud_init", "snapshots", "backup"},
+    "Instance": {
+        "reservation",
+        "creating",
+        "image",
+        "cloud_init",
+        "snapshots",
+        "backup",
+        "recovery",
+    },
     "Network": {"dns", "mtu"},
-    "Node": {"maintenance"},
+    "Node": {"maintenance", "fenced"},
 }
 
 

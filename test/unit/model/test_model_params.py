@@ -240,6 +240,6 @@ def test_values_are_those_of_the_wire(enumeration: Any, values: str) -> None:
 
 
 def test_facts_that_every_node_has_as_files() -> None:
-    assert len(ssconf_keys.KEYS) == 35
+    assert len(ssconf_keys.KEYS) == 36
     assert list(ssconf_keys.KEYS) == sorted(set(ssconf_keys.KEYS))
     assert "hvparams_xen-pvm" in ssconf_keys.KEYS

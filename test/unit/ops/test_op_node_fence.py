@@ -13,6 +13,7 @@ from ganeti import errors
 from ganeti.config.changes import Author
 from ganeti.node import fence_agents
 from ganeti.opcodes import registry, wire
+from ganeti.opcodes.cluster import OpClusterPauseRecovery
 from ganeti.opcodes.node import OpNodeFence
 from ganeti.ops.services import LeaseEnd
 
@@ -205,3 +206,58 @@ def test_agents_and_nodes_are_names_only(cluster: OneProcess) -> None:
             fence_agents.run(paths, agent, "status", node, 5)
     with pytest.raises(errors.ParameterError, match="package fence-agents"):
         fence_agents.run(paths, "fence_nothing_here", "status", NODE2, 5)
+
+
+# what is remembered ----------------------------------------------------------------------------
+
+
+def set_offline(cluster: OneProcess, *, offline: bool, proof: str | None = None) -> None:
+    params = {"node_name": NODE2, "offline": offline, "auto_promote": True, "proof": proof}
+    cluster.run(wire.decode(registry.find("OP_NODE_SET_PARAMS"), params))
+
+
+def test_a_proof_counts_until_the_node_is_back(cluster: OneProcess) -> None:
+    set_offline(cluster, offline=True, proof="the rack burned")
+    assert cluster.node(2).is_proven_dead
+    kill(cluster)
+    assert fence(cluster)["proof"] == "the rack burned"
+    cluster.silent.clear()
+    set_offline(cluster, offline=False)
+    fenced = cluster.node(2).fenced
+    assert fenced is not None
+    assert fenced.over is not None
+    set_offline(cluster, offline=True)  # it may be alive now
+    assert not cluster.node(2).is_proven_dead
+    with pytest.raises(errors.OpPrereqError, match="only a node that is set offline"):
+        set_offline(cluster, offline=False, proof="none")
+
+
+def test_attempts_are_counted_for_each_death(cluster: OneProcess) -> None:
+    add(cluster, WEB, beparams={"ha": "failover"})
+    set_offline(cluster, offline=True, proof="one")
+    kill(cluster)
+    numbers = []
+    for _ in range(2):
+        fence(cluster)
+        attempt = cluster.config.instance(WEB).recovery
+        assert attempt is not None
+        assert attempt.source == cluster.node(2).uuid
+        numbers.append(attempt.number)
+    cluster.silent.clear()
+    set_offline(cluster, offline=False)
+    set_offline(cluster, offline=True, proof="two")
+    kill(cluster)
+    fence(cluster)
+    attempt = cluster.config.instance(WEB).recovery
+    assert attempt is not None
+    assert [*numbers, attempt.number] == [1, 2, 1]
+
+
+def test_recovery_pauses_and_goes_on(cluster: OneProcess) -> None:
+    until = cluster.run(OpClusterPauseRecovery(duration=60))
+    assert cluster.config.cluster.find_recovery_pause(until - 1) == until
+    assert cluster.config.cluster.find_recovery_pause(until) is None
+    assert cluster.run(OpClusterPauseRecovery(duration=0)) is None
+    assert cluster.config.cluster.recovery_paused_until is None
+    with pytest.raises(errors.OpPrereqError, match="more than 30 days"):
+        cluster.run(OpClusterPauseRecovery(duration=10**9))

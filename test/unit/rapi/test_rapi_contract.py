@@ -25,7 +25,7 @@ TABLE = routes.group_by_path()
 
 
 #: Fields of requests that only this implementation has.
-OWN_FIELDS = {"auto_failover_after", "auto_fence_after"}
+OWN_FIELDS = {"auto_failover_after", "auto_fence_after", "proof"}
 
 
 def route_of(method: str, path: str) -> Route:

@@ -12,7 +12,7 @@ from ganeti.opcodes.enums import OobCommand
 from ganeti.ops.operation import Context
 from ganeti.ops.services import LeaseEnd
 from ganeti.ops.steps.nodes import helper_answers
-from ganeti.recovery.ladder import Failed, Ladder, Look, Rung, Try, Wait
+from ganeti.recovery.ladder import Failed, Ladder, Look, Rung, Try, Wait, list_devices
 from ganeti.rpc.calls import NodeCalls
 
 #: Seconds that a node gets to show that it lives.
@@ -69,13 +69,8 @@ class Device:
 
 def find_devices(ctx: Context, node: Node, timeout: int) -> list[Device]:
     """What can switch the node off, in the order in which it is tried."""
-    known = ctx.config.ndparams(node)
-    pairs = ((Rung.HELPER, "oob_program"), (Rung.AGENT, "fence_agent"))
-    return [
-        Device(rung, str(known[parameter]), node, timeout)
-        for rung, parameter in pairs
-        if known.get(parameter)
-    ]
+    devices = list_devices(ctx.config.ndparams(node))
+    return [Device(rung, name, node, timeout) for rung, name in devices.items()]
 
 
 def prove(

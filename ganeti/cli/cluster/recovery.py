@@ -1,0 +1,113 @@
+"""gnt-cluster recovery: what the cluster does about the death of nodes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ganeti.base import units
+from ganeti.cli import jobs, output
+from ganeti.cli import options as o
+from ganeti.cli.command import Args, Call
+from ganeti.cli.programs import CLUSTER
+
+#: What is said of an instance, by its state.
+_STATES = {
+    "recovered": "was started on {node} (job {job})",
+    "starting": "starts elsewhere (job {job}, attempt {attempts})",
+    "failed": "does not start, attempt {attempts}: {reason}",
+    "waiting": "waits: {reason}",
+    "left": "stays: {reason}",
+}
+
+
+@CLUSTER.command("recovery status")
+def status(call: Call) -> None:
+    """Show what the cluster does about the death of nodes, and what became of their instances.
+
+    For each node: the seconds since it answered, those until its lease ends if it is not renewed,
+    what can prove its death in the order in which it is tried, and what happens next by itself.
+    """
+    found = call.client.query_recovery()
+    output.print_lines([*_describe_settings(found), "", *_make_table(found["nodes"])])
+    for node in found["nodes"]:
+        if node["fenced"]:
+            output.print_lines(["", *_describe_death(node, found["instances"])])
+
+
+def _describe_settings(found: dict[str, Any]) -> list[str]:
+    lines = []
+    for title, key in (
+        ("Nodes are fenced after", "fence_after"),
+        ("The master is replaced after", "failover_after"),
+    ):
+        seconds = found[key]
+        lines.append(f"{title}: {f'{seconds} s without an answer' if seconds else 'never'}")
+    if found["paused_until"] is not None:
+        lines.append(f"Recovery pauses until {time.ctime(found['paused_until'])}")
+    if found["watcher_paused_until"] is not None:
+        until = time.ctime(found["watcher_paused_until"])
+        lines.append(f"The watcher pauses until {until}: no node is fenced")
+    return lines
+
+
+def _make_table(nodes: list[dict[str, Any]]) -> list[str]:
+    titles = ("Node", "Silence", "Lease", "Proofs", "Next")
+    rows = [
+        (
+            node["node"],
+            _seconds(node["silence"]),
+            _seconds(node["lease_left"]),
+            ", ".join(node["proofs"]) or "-",
+            node["next"],
+        )
+        for node in nodes
+    ]
+    return output.table(titles, rows, right=(False, True, True, False, False))
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}s"
+
+
+def _describe_death(node: dict[str, Any], instances: list[dict[str, Any]]) -> list[str]:
+    fenced = node["fenced"]
+    over = fenced.get("over")
+    back = f"; it came back at {output.timestamp(over)}" if over else ""
+    lines = [
+        f"{node['node']} died before {output.timestamp(fenced['time'])}: {fenced['proof']}{back}"
+    ]
+    rows = [row for row in instances if row["source"] == node["node"]]
+    for row in sorted(rows, key=lambda row: str(row["instance"])):
+        lines.append(f"  {row['instance']} {_STATES[row['state']].format(**row)}")
+    return lines
+
+
+@CLUSTER.command(
+    "recovery pause",
+    Args("duration"),
+    op="OP_CLUSTER_PAUSE_RECOVERY",
+    without=("duration",),
+    options=(o.PRIORITY,),
+)
+def pause(call: Call) -> None:
+    """Fence no node and replace no master for a time, such as 30m, 4h or 1d.
+
+    Nodes need no lease meanwhile, so one that is cut off goes on, and watchdogs are off. The pause
+    ends by itself, stays when another node becomes the master, and does not stop gnt-node fence
+    and gnt-cluster master-failover.
+    """
+    until = jobs.run(call, duration=units.parse_timespec(call.args[0]))
+    print(f"Recovery pauses until {time.ctime(until)}.")
+
+
+@CLUSTER.command(
+    "recovery continue",
+    op="OP_CLUSTER_PAUSE_RECOVERY",
+    without=("duration",),
+    options=(o.PRIORITY,),
+)
+def go_on(call: Call) -> None:
+    """End a pause of recovery."""
+    jobs.run(call, duration=0)
+    print("Recovery does not pause any more.")

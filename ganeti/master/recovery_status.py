@@ -1,0 +1,186 @@
+"""What the cluster does about the death of nodes; from memory, no node is called.
+
+The answer of QueryRecovery is an object:
+
+``time``, ``paused_until``
+    Seconds since 1970; the second is null when recovery does not pause.
+``watcher_paused_until``
+    The same of the watcher: while it pauses, no node is fenced either.
+``fence_after``, ``failover_after``
+    Seconds of silence after which a node is fenced, and the master replaced; null for never.
+``nodes``
+    For each node ``node``, ``role``, ``silence``, ``lease_left``, ``watchdog`` (see
+    :class:`ganeti.master.node_leases.View`), ``proofs`` (what can prove its death, in the order in
+    which it is tried), ``next`` (what happens to it by itself) and ``fenced``: ``time``, ``proof``
+    and ``over`` of its last death, or null.
+``instances``
+    For each instance of a dead node, and each that was started elsewhere since: ``instance``,
+    ``source``, ``state`` (a :class:`State`), ``node`` (where it is now), ``attempts``, ``job``,
+    ``time`` and ``reason``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from ganeti import errors
+from ganeti.base import units
+from ganeti.base.text import natural_key
+from ganeti.model import base
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+from ganeti.model.job_status import JobStatus
+from ganeti.model.node import Node
+from ganeti.notify import notices
+from ganeti.ops.planning import recovery
+from ganeti.recovery.ladder import list_devices
+
+if TYPE_CHECKING:
+    from ganeti.master.core import Core
+    from ganeti.master.node_leases import View
+    from ganeti.model.job import JobRecord
+
+
+#: Seconds since the last answer after which a node counts as silent here.
+_RECENT = 15.0
+
+
+class State(StrEnum):
+    """What became of an instance of a dead node."""
+
+    #: it belongs to another node now
+    RECOVERED = "recovered"
+    #: its job waits or runs
+    STARTING = "starting"
+    #: its last job failed
+    FAILED = "failed"
+    #: nothing is done with it
+    LEFT = "left"
+    #: no job was submitted for it yet
+    WAITING = "waiting"
+
+
+def describe(core: Core) -> dict[str, Any]:
+    """The answer of QueryRecovery."""
+    config, now = core.store.current, core.clock.now()
+    cluster = config.cluster
+    nodes = sorted(config.nodes.values(), key=lambda node: natural_key(node.name))
+    return {
+        "time": now,
+        "paused_until": cluster.find_recovery_pause(now),
+        "watcher_paused_until": core.facts.watcher_pause(),
+        "fence_after": cluster.auto_fence_after,
+        "failover_after": cluster.auto_failover_after,
+        "nodes": [_describe_node(core, config, node, now) for node in nodes],
+        "instances": list(find_instances(core, config, now)),
+    }
+
+
+# nodes -------------------------------------------------------------------------------------------
+
+
+def _describe_node(core: Core, config: Config, node: Node, now: float) -> dict[str, Any]:
+    view = core.node_leases.describe(node.uuid)
+    calls = not node.offline and node.uuid != config.cluster.master_node
+    proofs = _list_proofs(config, node, view)
+    return {
+        "node": node.name,
+        "role": str(node.role(config.cluster.master_node)),
+        "silence": view.silence if calls else None,
+        "lease_left": view.lease_left if calls else None,
+        "watchdog": view.watchdog,
+        "proofs": proofs,
+        "next": _explain_next(core, config, node, view, proofs),
+        "fenced": None if node.fenced is None else base.to_wire(node.fenced),
+    }
+
+
+def _list_proofs(config: Config, node: Node, view: View) -> list[str]:
+    devices = list_devices(config.ndparams(node))
+    found = [f"{rung.value} {name}" for rung, name in devices.items()]
+    return ["end of its lease and watchdog", *found] if view.watchdog else found
+
+
+def _explain_next(core: Core, config: Config, node: Node, view: View, proofs: list[str]) -> str:
+    """What happens to a node that stays silent, in words."""
+    if node.offline:
+        return "is offline, since its death was proven" if node.is_proven_dead else "is offline"
+    if node.uuid == config.cluster.master_node:
+        return "is the master"
+    if not config.cluster.auto_fence_after:
+        return "is not fenced by itself: auto_fence_after is not set"
+    if config.cluster.find_recovery_pause(core.clock.now()) is not None:
+        return "is not fenced: recovery pauses"
+    if core.facts.watcher_pause() is not None:
+        return "is not fenced: the watcher pauses"
+    if not proofs:
+        return "is never fenced: nothing can prove its death"
+    if view.fenced_in is None:
+        return "is not watched yet"
+    if view.silence is not None and view.silence < _RECENT:
+        return f"answers; when silent, it is fenced by {proofs[0]}"
+    return f"is fenced in {units.format_duration(max(0.0, view.fenced_in))} by {proofs[0]}"
+
+
+# instances ---------------------------------------------------------------------------------------
+
+
+def find_instances(core: Core, config: Config, now: float) -> Iterator[dict[str, Any]]:
+    """What became of the instances of nodes that are dead, or were when they were fenced last."""
+    for node in config.nodes.values():
+        if not node.is_proven_dead:
+            continue
+        rescue = recovery.plan(config, node, now, everything=False)
+        for name, why in rescue.left:
+            item = config.find_by_handle(name)
+            if item is not None:
+                yield _make_row(config, item, node, State.LEFT, why)
+        for item in rescue.failovers:
+            yield _make_row(config, item, node, *_judge(core, item, node))
+    for item in config.instances.values():
+        attempt = item.recovery
+        source = None if attempt is None else config.nodes.get(attempt.source)
+        if attempt is None or source is None or source.uuid == item.primary_node:
+            continue
+        if recovery.belongs(attempt, source):
+            yield _make_row(config, item, source, State.RECOVERED, "")
+
+
+def _judge(core: Core, item: Instance, node: Node) -> tuple[State, str]:
+    """The state of an instance that is to be started elsewhere, and why it is not yet."""
+    attempt = item.recovery
+    if attempt is None or not recovery.belongs(attempt, node):
+        return State.WAITING, ""
+    try:
+        status, story = core.queue.view(_read_job, attempt.job)
+    except errors.JobLost:
+        return State.FAILED, f"job {attempt.job} has ended, and is no longer known"
+    if status is JobStatus.SUCCESS:
+        return State.WAITING, ""
+    if status in (JobStatus.ERROR, JobStatus.CANCELED):
+        return State.FAILED, story or f"job {attempt.job} was canceled"
+    return State.STARTING, ""
+
+
+def _read_job(record: JobRecord) -> tuple[JobStatus, str]:
+    return record.status, notices.read_story(record).error
+
+
+def _make_row(
+    config: Config, item: Instance, source: Node, state: State, reason: str
+) -> dict[str, Any]:
+    attempt = item.recovery
+    if attempt is not None and not recovery.belongs(attempt, source):
+        attempt = None
+    return {
+        "instance": item.handle,
+        "source": source.name,
+        "state": str(state),
+        "node": config.nodes[item.primary_node].name,
+        "attempts": 0 if attempt is None else attempt.number,
+        "job": None if attempt is None else attempt.job,
+        "time": None if attempt is None else attempt.time,
+        "reason": reason,
+    }

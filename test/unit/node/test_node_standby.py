@@ -1,0 +1,59 @@
+"""The wait for a silent master on a candidate."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ganeti.model import ssconf_keys
+from ganeti.node.standby import Standby
+
+
+class Bench:
+    """A standby whose candidate is due at once, on a clock that stands still."""
+
+    def __init__(self, tmp_path: Path, pause: str | None) -> None:
+        self.attempts = 0
+        self.done = threading.Event()
+        config = tmp_path / "config.data"
+        config.touch()
+        context: Any = SimpleNamespace(
+            paths=SimpleNamespace(config_file=config),
+            name="node2",
+            read_master=lambda: "node1",
+            ssconf=lambda key: pause if key == ssconf_keys.RECOVERY_PAUSED_UNTIL else None,
+        )
+        clock: Any = SimpleNamespace(monotonic=lambda: 1000.0, now=lambda: 5000.0)
+        self.standby = Standby(context, attempt=self._attempt, clock=clock, chance=lambda: 0.0)
+        candidate = self.standby._candidate
+        candidate.tries_at = 900.0
+        end = candidate.end_attempt
+
+        def note(now: float) -> None:
+            end(now)
+            self.done.set()
+
+        candidate.end_attempt = note  # type: ignore[method-assign]
+
+    def _attempt(self) -> None:
+        self.attempts += 1
+
+    def run(self) -> int:
+        self.standby.start()
+        assert self.done.wait(20)
+        self.standby.stop()
+        return self.attempts
+
+
+@pytest.mark.parametrize(
+    ("pause", "attempts"),
+    [(None, 1), ("", 1), ("4999.0", 1), ("garbage", 1), ("5001.5", 0)],
+)
+def test_the_place_of_a_silent_master_is_taken_unless_recovery_pauses(
+    tmp_path: Path, pause: str | None, attempts: int
+) -> None:
+    assert Bench(tmp_path, pause).run() == attempts
