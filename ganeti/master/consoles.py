@@ -7,7 +7,6 @@ and reads from a side only what the other one takes.
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,9 +17,7 @@ from ganeti.luxi.reply import Reply
 from ganeti.master.core import Core
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
-from ganeti.net.loop import Loop
-from ganeti.net.relay import Relay, SocketEnd
-from ganeti.net.tls.stream import TLSSocket
+from ganeti.net.relay import Relays, SocketEnd
 from ganeti.ops import annotate
 from ganeti.rpc.calls import NodeCalls
 
@@ -41,9 +38,7 @@ class Consoles:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._mutex = threading.Lock()
-        self._loop: Loop | None = None
-        self._relays: set[Relay] = set()
+        self._relays = Relays("consoles")
 
     def find(self, name: str) -> dict[str, Any]:
         """The consoles that an instance has now; asks its node.
@@ -69,25 +64,17 @@ class Consoles:
         _none, stream = self._core.rpc.open_stream(
             node, NodeCalls.instance_console_open, wire, kind
         )
-        loop = self._start_loop()
+        loop = self._relays.use_loop()
+
+        def begin(client: socket.socket, answer: bytes) -> None:
+            end = SocketEnd(client)
+            self._relays.begin(loop, end, stream, to_left=answer, ended=lambda: None)
 
         def keep(client: socket.socket, answer: bytes) -> None:
-            loop.call_soon(lambda: self._relay(loop, SocketEnd(client), stream, answer))
+            loop.call_soon(lambda: begin(client, answer))
 
         if not reply.detach(keep):
             stream.close()
-
-    def _relay(self, loop: Loop, client: SocketEnd, stream: TLSSocket, answer: bytes) -> None:
-        made = Relay(loop, client, stream, lambda: self._relays.discard(made), to_left=answer)
-        self._relays.add(made)
-        made.start()
-
-    def _start_loop(self) -> Loop:
-        with self._mutex:
-            if self._loop is None:
-                self._loop = Loop("consoles")
-                self._loop.start()
-            return self._loop
 
     def _place(self, name: str) -> tuple[Instance, Node]:
         config = self._core.store.current
@@ -107,12 +94,4 @@ class Consoles:
 
     def stop(self) -> None:
         """End all consoles. Idempotent."""
-        with self._mutex:
-            loop, self._loop = self._loop, None
-        if loop is not None:
-            loop.call_soon(self._close)
-            loop.stop()
-
-    def _close(self) -> None:
-        for relay in [*self._relays]:
-            relay.close()
+        self._relays.stop()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from ganeti import constants, errors, paths
+from ganeti import constants, paths
 from ganeti.base import daemon, files
 from ganeti.base import log as base_log
 from ganeti.luxi import calls
@@ -28,21 +27,15 @@ _PATIENCE = 20.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon; exit code 0, 1 (cannot run) or 5 (no cluster)."""
-    parser = command_line()
-    arguments = parser.parse_args(argv)
     where = paths.current()
-    if not where.server_cert.exists():
-        text = "this node is in no cluster"
-        daemon.explain_end(text, constants.EXIT_NOTCLUSTER)
-        parser.exit(constants.EXIT_NOTCLUSTER, f"{parser.prog}: {text}\n")
-    try:
-        options = tcp_daemon.read_options(constants.METAD, arguments)
-    except errors.GanetiError as err:
-        parser.exit(constants.EXIT_FAILURE, f"{parser.prog}: {errors.text(err)}\n")
-    return tcp_daemon.run(
-        options,
-        lambda: _prepare(options, where),
-        lambda background: _serve(options, where, background),
+    return tcp_daemon.run_small(
+        command_line(),
+        argv,
+        partial(_serve, where),
+        needs=where.server_cert,
+        log_file=where.log / LOG_NAME,
+        umask=0o077,
+        directories={where.socket_dir: 0o770},
     )
 
 
@@ -58,14 +51,7 @@ def command_line() -> argparse.ArgumentParser:
     return made
 
 
-def _prepare(options: Serving, where: paths.Paths) -> None:
-    os.umask(0o077)
-    for directory, mode in ((where.log, 0o770), (where.run, 0o775), (where.socket_dir, 0o770)):
-        files.ensure_dir(directory, mode)
-    tcp_daemon.setup_log(options, where.log / LOG_NAME)
-
-
-def _serve(options: Serving, where: paths.Paths, background: daemon.Background) -> None:
+def _serve(where: paths.Paths, options: Serving, background: daemon.Background) -> None:
     stop = daemon.StopSignal(base_log.reopen)
     stop.install()
     made = server.GuestServer(

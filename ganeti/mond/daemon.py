@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
-import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
-from ganeti import constants, errors, paths
-from ganeti.base import daemon, files
+from ganeti import constants, paths
+from ganeti.base import daemon
 from ganeti.base import log as base_log
 from ganeti.base.clock import SYSTEM
 from ganeti.mond import registry
@@ -33,21 +33,13 @@ _STOP_WAIT = 5.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon; exit code 0, 1 (cannot run) or 5 (no cluster)."""
-    parser = command_line()
-    arguments = parser.parse_args(argv)
     where = paths.current()
-    if not where.ssconf("cluster_name").exists():
-        text = "this node is in no cluster"
-        daemon.explain_end(text, constants.EXIT_NOTCLUSTER)
-        parser.exit(constants.EXIT_NOTCLUSTER, f"{parser.prog}: {text}\n")
-    try:
-        options = tcp_daemon.read_options(constants.MOND, arguments)
-    except errors.GanetiError as err:
-        parser.exit(constants.EXIT_FAILURE, f"{parser.prog}: {errors.text(err)}\n")
-    return tcp_daemon.run(
-        options,
-        lambda: _prepare(options, where),
-        lambda background: _serve(options, where, background),
+    return tcp_daemon.run_small(
+        command_line(),
+        argv,
+        partial(_serve, where),
+        needs=where.ssconf("cluster_name"),
+        log_file=where.log / LOG_NAME,
     )
 
 
@@ -60,14 +52,7 @@ def command_line() -> argparse.ArgumentParser:
     )
 
 
-def _prepare(options: Serving, where: paths.Paths) -> None:
-    os.umask(0o027)
-    for directory, mode in ((where.log, 0o770), (where.run, 0o775)):
-        files.ensure_dir(directory, mode)
-    tcp_daemon.setup_log(options, where.log / LOG_NAME)
-
-
-def _serve(options: Serving, where: paths.Paths, background: daemon.Background) -> None:
+def _serve(where: paths.Paths, options: Serving, background: daemon.Background) -> None:
     stop = daemon.StopSignal(base_log.reopen)
     stop.install()
     facts = ClusterFacts(where, paths.hostname())

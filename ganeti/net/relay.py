@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Callable
 from typing import Protocol
 
@@ -183,3 +184,47 @@ class Relay:
                 read=len(self._out[1 - index]) < ROOM and not self._closing,
                 write=bool(self._out[index]),
             )
+
+
+class Relays:
+    """Relays that share a thread, which begins with the first one."""
+
+    def __init__(self, name: str) -> None:
+        """``name`` is that of the thread."""
+        self._name = name
+        self._mutex = threading.Lock()
+        self._loop: Loop | None = None
+        self._open: set[Relay] = set()
+
+    def use_loop(self) -> Loop:
+        """The loop of the thread, which is started if need be. Thread-safe."""
+        with self._mutex:
+            if self._loop is None:
+                self._loop = Loop(self._name)
+                self._loop.start()
+            return self._loop
+
+    def begin(
+        self, loop: Loop, left: End, right: End, *, to_left: bytes, ended: Callable[[], None]
+    ) -> None:
+        """Relay between two ends, as :class:`Relay` does; in the thread of the loop."""
+
+        def end() -> None:
+            self._open.discard(made)
+            ended()
+
+        made = Relay(loop, left, right, end, to_left=to_left)
+        self._open.add(made)
+        made.start()
+
+    def stop(self) -> None:
+        """End all relays and the thread. Idempotent."""
+        with self._mutex:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon(self._close)
+            loop.stop()
+
+    def _close(self) -> None:
+        for relay in [*self._open]:
+            relay.close()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files
@@ -133,6 +135,41 @@ def setup_log(options: Serving, file: Path) -> None:
     )
     if options.syslog != "no":
         base_log.add_syslog(options.service)
+
+
+def run_small(
+    parser: argparse.ArgumentParser,
+    argv: Sequence[str] | None,
+    serve: Callable[[Serving, daemon.Background], None],
+    *,
+    needs: Path,
+    log_file: Path,
+    umask: int = 0o027,
+    directories: Mapping[Path, int] = MappingProxyType({}),
+) -> int:
+    """Run a daemon of :func:`make_small_parser`; exit code 0, 1 (cannot run) or 5 (no cluster).
+
+    ``needs`` is a file that is there on every node of a cluster; ``directories``, beside those of
+    logs and pid files, are made with these modes.
+    """
+    given = parser.parse_args(argv)
+    if not needs.exists():
+        text = f"this node is in no cluster, or {needs} is missing"
+        daemon.explain_end(text, constants.EXIT_NOTCLUSTER)
+        parser.exit(constants.EXIT_NOTCLUSTER, f"{parser.prog}: {text}\n")
+    try:
+        options = read_options(parser.prog, given)
+    except errors.GanetiError as err:
+        parser.exit(constants.EXIT_FAILURE, f"{parser.prog}: {errors.text(err)}\n")
+
+    def prepare() -> None:
+        os.umask(umask)
+        where = paths.current()
+        for directory, mode in {where.log: 0o770, where.run: 0o775, **directories}.items():
+            files.ensure_dir(directory, mode)
+        setup_log(options, log_file)
+
+    return run(options, prepare, lambda background: serve(options, background))
 
 
 def run(

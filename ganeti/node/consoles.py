@@ -20,7 +20,7 @@ from ganeti.hypervisor.interface import ConsoleLine
 from ganeti.net import unix_socket
 from ganeti.net.http_detached import Detached, Keeper
 from ganeti.net.loop import Loop
-from ganeti.net.relay import End, Relay, SocketEnd, TerminalEnd
+from ganeti.net.relay import End, Relays, SocketEnd, TerminalEnd
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +37,8 @@ class Consoles:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._loop: Loop | None = None
         self._open = 0
-        self._relays: set[Relay] = set()
+        self._relays = Relays("consoles")
 
     def open(
         self, instance: str, line: ConsoleLine, take_over: Callable[[Keeper], None] | None
@@ -55,10 +54,7 @@ class Consoles:
             if self._open >= MOST:
                 raise errors.HypervisorError(f"{MOST} consoles of this node are open already")
             self._open += 1
-            if self._loop is None:
-                self._loop = Loop("consoles")
-                self._loop.start()
-            loop = self._loop
+        loop = self._relays.use_loop()
         try:
             guest, history = connect(line), read_history(line.log)
         except OSError as err:
@@ -75,16 +71,10 @@ class Consoles:
             guest.close()
             self._count_out()
 
-        _Opening(loop, caller, lambda: self._relay(loop, caller, guest, history), give_up)
+        def begin() -> None:
+            self._relays.begin(loop, caller, guest, to_left=history, ended=self._count_out)
 
-    def _relay(self, loop: Loop, caller: Detached, guest: End, history: bytes) -> None:
-        def end() -> None:
-            self._relays.discard(made)
-            self._count_out()
-
-        made = Relay(loop, caller, guest, end, to_left=history)
-        self._relays.add(made)
-        made.start()
+        _Opening(loop, caller, begin, give_up)
 
     def _count_out(self) -> None:
         with self._mutex:
@@ -92,15 +82,7 @@ class Consoles:
 
     def stop(self) -> None:
         """End all consoles. Idempotent."""
-        with self._mutex:
-            loop, self._loop = self._loop, None
-        if loop is not None:
-            loop.call_soon(self._close)
-            loop.stop()
-
-    def _close(self) -> None:
-        for relay in [*self._relays]:
-            relay.close()
+        self._relays.stop()
 
 
 class _Opening:

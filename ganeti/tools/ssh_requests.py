@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import files, jsonio
 from ganeti.paths import Paths
+from ganeti.tools import entry
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Work(Protocol):
+    """What a tool does; returns its exit code."""
+
+    def __call__(self, *, dry_run: bool, say: Callable[[str], None]) -> int: ...
+
+
+def make_parser(program: str, description: str) -> argparse.ArgumentParser:
+    """The options that all of these tools have."""
+    made = argparse.ArgumentParser(
+        prog=program,
+        description=f"{description} The request is a JSON object on standard input.",
+        epilog="Exit codes: 0 done; 1 refused or failed; 2 wrong options.",
+    )
+    made.add_argument("--dry-run", action="store_true", help="change nothing, say what would be")
+    made.add_argument("-v", "--verbose", action="store_true", help="say what is changed")
+    made.add_argument("-d", "--debug", action="store_true", help="like --verbose")
+    return made
+
+
+def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None, work: Work) -> int:
+    """Do the work that the options ask for; 0 done, 1 refused or failed."""
+    options = parser.parse_args(argv)
+
+    def say(text: str) -> None:
+        if options.verbose or options.debug or options.dry_run:
+            print(f"{parser.prog}: {text}", file=sys.stderr)
+
+    return entry.run(parser.prog, lambda: work(dry_run=options.dry_run, say=say))
 
 
 def read_request(kind: type[T]) -> T:

@@ -12,7 +12,7 @@ import msgspec
 from ganeti import constants, errors, paths
 from ganeti.net import ssh_files
 from ganeti.net.ssh_files import Places
-from ganeti.tools import entry, ssh_requests
+from ganeti.tools import ssh_requests
 
 PROGRAM = "ssh-update"
 _Action = Literal["add", "replace_or_add", "remove", "override", "clear"]
@@ -36,26 +36,14 @@ class Request(msgspec.Struct, forbid_unknown_fields=True):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0 done; 1 refused or failed."""
-    options = parser().parse_args(argv)
-
-    def say(text: str) -> None:
-        if options.verbose or options.debug or options.dry_run:
-            print(f"{PROGRAM}: {text}", file=sys.stderr)
-
-    return entry.run(PROGRAM, lambda: _work(dry_run=options.dry_run, say=say))
+    return ssh_requests.run(parser(), argv, _work)
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog=PROGRAM,
-        description="Change the public keys that a node knows, who may log in as root, or the keys"
-        " of root. The request is a JSON object on standard input.",
-        epilog="Exit codes: 0 done; 1 refused or failed; 2 wrong options.",
+    return ssh_requests.make_parser(
+        PROGRAM,
+        "Change the public keys that a node knows, who may log in as root, or the keys of root.",
     )
-    made.add_argument("--dry-run", action="store_true", help="change nothing, say what would be")
-    made.add_argument("-v", "--verbose", action="store_true", help="say what is changed")
-    made.add_argument("-d", "--debug", action="store_true", help="like --verbose")
-    return made
 
 
 def _work(*, dry_run: bool, say: Callable[[str], None]) -> int:
