@@ -8,8 +8,8 @@ the job continues. It is an object::
          "kind": "lock" | "job" | "filter" | "worker",
          "text": "...", "release": "what would let it go on",
          "age": 41.0, "jobs": [7],
-         "locks": [{"lock": "instance/web1", "mode": "exclusive", "held_by": [[7, "exclusive"]],
-                    "ahead": [9], "place": 2}],       # kind lock
+         "locks": [{"lock": "node/uuid", "title": "node/name", "mode": "exclusive",
+                    "held_by": [[7, "exclusive"]], "ahead": [9], "place": 2}],  # kind lock
          "rule": "uuid",                              # kind filter
          "ahead": 3},                                 # kind worker
      "chain": [one such object, without "chain", for each job that this one waits for, for each
@@ -20,7 +20,7 @@ Ages are in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ganeti import errors
@@ -36,13 +36,20 @@ from ganeti.opcodes import wire
 from ganeti.opcodes.base import summary
 
 Explanation = dict[str, Any]
+#: A lock as people know it, of its name.
+Title = Callable[[str], str]
 
 #: Most jobs in a chain.
 MAX_CHAIN = 50
 
 
 def explain(
-    book: Book, locks: LockManager, pool: WorkerPool[Job], clock: Clock, job_id: int
+    book: Book,
+    locks: LockManager,
+    pool: WorkerPool[Job],
+    clock: Clock,
+    job_id: int,
+    title: Title = str,
 ) -> Explanation:
     """The explanation of a job, with those of the jobs it waits for.
 
@@ -55,7 +62,7 @@ def explain(
         current = todo.pop(0)
         if current in seen:
             continue
-        found = _explain_one(book, locks, pool, clock, current)
+        found = _explain_one(book, locks, pool, clock, current, title)
         if found is None:
             if current == job_id:
                 raise errors.JobLost(f"job {job_id} does not exist or is archived")
@@ -67,7 +74,12 @@ def explain(
 
 
 def _explain_one(
-    book: Book, locks: LockManager, pool: WorkerPool[Job], clock: Clock, job_id: int
+    book: Book,
+    locks: LockManager,
+    pool: WorkerPool[Job],
+    clock: Clock,
+    job_id: int,
+    title: Title,
 ) -> Explanation | None:
     with book.mutex:
         job = book.jobs.get(job_id)
@@ -98,7 +110,7 @@ def _explain_one(
             }
     if waits is None and request is not None:
         view = locks.explain(job_id)
-        waits = _lock_wait(view) if view is not None else None
+        waits = _lock_wait(view, title) if view is not None else None
     if waits is None and facts["status"] in ("queued", "waiting"):
         waits = _worker_wait(book, pool, job, facts["age"])
     return {**facts, "waits_for": waits, "text": _sentence(facts, waits)}
@@ -112,19 +124,20 @@ def _release_of_hold(rule: str | None, jobs: Iterable[int]) -> str:
     return f"{ends}, or {change}" if ends else change
 
 
-def _lock_wait(view: WaitView) -> Explanation:
+def _lock_wait(view: WaitView, title: Title) -> Explanation:
     holders = [owner for item in view.obstacles for owner, _mode in item.holders]
     ahead = [owner for item in view.obstacles for owner in item.ahead]
     jobs = list(dict.fromkeys(owner for owner in (*holders, *ahead) if isinstance(owner, int)))
     return {
         "kind": "lock",
-        "text": "; ".join(_obstacle_text(item) for item in view.obstacles)
+        "text": "; ".join(_obstacle_text(item, title) for item in view.obstacles)
         or "locks that are just being released",
         "age": view.age,
         "jobs": jobs,
         "locks": [
             {
                 "lock": item.lock,
+                "title": title(item.lock),
                 "mode": item.mode,
                 "held_by": [list(holder) for holder in item.holders],
                 "ahead": list(item.ahead),
@@ -136,8 +149,8 @@ def _lock_wait(view: WaitView) -> Explanation:
     }
 
 
-def _obstacle_text(item: Obstacle) -> str:
-    text = f"the lock {item.lock} ({item.mode}), place {len(item.ahead) + 1} in line"
+def _obstacle_text(item: Obstacle, title: Title) -> str:
+    text = f"the lock {title(item.lock)} ({item.mode}), place {len(item.ahead) + 1} in line"
     if item.holders:
         text += f", held by {_jobs(owner for owner, _mode in item.holders)}"
     if item.ahead:

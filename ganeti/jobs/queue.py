@@ -270,9 +270,10 @@ class JobQueue:
         self._jobs.update((job.id, job) for job in made)
         return made
 
-    def explain(self, job_id: int) -> dict[str, Any]:
+    def explain(self, job_id: int, title: explain.Title = str) -> dict[str, Any]:
         """Why a job does not go on, see ``jobs/explain.py``; JobLost for one that is not live."""
-        return explain.explain(self.book, self._locks, self._steps.pool, self._clock, job_id)
+        pool = self._steps.pool
+        return explain.explain(self.book, self._locks, pool, self._clock, job_id, title)
 
     # what clients do with jobs -----------------------------------------------------------
 

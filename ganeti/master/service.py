@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ganeti import constants, errors
@@ -33,6 +34,7 @@ from ganeti.master.waiting import Wait, Waiting
 from ganeti.model.config import Config
 from ganeti.model.job import JobRecord
 from ganeti.net.unix_socket import Credentials
+from ganeti.ops import locks
 from ganeti.ops.targets import tags as tag_target
 from ganeti.query import engine, redaction
 from ganeti.query.classic import EXPORT_FIELDS, classic, compile_query, strip_statuses
@@ -121,7 +123,9 @@ class Service:
             "QueryConfigDiff": lambda a, _p: history.diff(
                 core.store.current, core.store.history, a["t1"], a["t2"]
             ),
-            "ExplainJob": lambda a, _p: core.queue.explain(_job_id(a["job"])),
+            "ExplainJob": lambda a, _p: core.queue.explain(
+                _job_id(a["job"]), partial(locks.name_objects, core.store.current)
+            ),
             "SubmitJob": self._submissions.submit,
             "SubmitJobToDrainedQueue": self._submissions.submit_to_drained,
             "SubmitManyJobs": self._submissions.submit_many,

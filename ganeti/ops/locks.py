@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from ganeti import errors
 from ganeti.locking.manager import LockManager
@@ -35,6 +35,19 @@ def follow(manager: LockManager, before: Config, after: Config) -> None:
     if before.disks is not after.disks:
         manager.create(LockLevel.DISK, after.disks.keys() - before.disks.keys())
         manager.forget(LockLevel.DISK, before.disks.keys() - after.disks.keys())
+
+
+def name_objects(config: Config, lock: str) -> str:
+    """``level/name`` of a lock, with the name of the object where the lock has its UUID."""
+    level, _, uuid = lock.partition("/")
+    kinds: tuple[Mapping[Any, Any], ...] = (
+        config.nodes,
+        config.groups,
+        config.networks,
+        config.disks,
+    )
+    found = next((objects[uuid] for objects in kinds if uuid in objects), None)
+    return f"{level}/{found.name}" if found is not None and found.name else lock
 
 
 def read_again(

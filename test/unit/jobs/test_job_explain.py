@@ -28,6 +28,7 @@ def test_a_lock_names_holder_and_line(office):
     assert waits["locks"] == [
         {
             "lock": "instance/web1",
+            "title": "instance/web1",
             "mode": "shared",
             "held_by": [[holder, "exclusive"]],
             "ahead": [second],

@@ -52,7 +52,7 @@ export function picture(found) {
 function noteOf(job) {
   const waits = job?.waits_for;
   if (!waits) return job?.step ?? "";
-  if (waits.kind === "lock") return (waits.locks ?? []).map((/** @type {any} */ item) => `${item.lock} (${item.mode})`).join(", ");
+  if (waits.kind === "lock") return (waits.locks ?? []).map((/** @type {any} */ item) => `${item.title ?? item.lock} (${item.mode})`).join(", ");
   if (waits.kind === "filter") return `filter rule ${waits.rule ?? ""}`;
   return waits.text ?? waits.kind;
 }
