@@ -1,7 +1,7 @@
 """The files of the web interface, served below ``/ui/``; the API itself knows nothing of them.
 
-They are read once, when the daemon starts, and kept with a compressed copy. A browser may keep
-them, but asks whether they are the same.
+They are read once, when the daemon starts, and kept; a compressed copy is made when a browser asks
+for it first. A browser may keep them, but asks whether they are the same.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,13 +48,18 @@ HEADERS: Final = (
 
 @dataclass(frozen=True)
 class File:
-    """One file as it is sent: its bytes, gzip of them where that is shorter, and its headers."""
+    """One file as it is sent: its bytes and its headers."""
 
     data: bytes
-    packed: bytes | None
     kind: str
     tag: str
     policy: str
+
+    @cached_property
+    def packed(self) -> bytes | None:
+        """gzip of the bytes, where that is shorter."""
+        packed = compression.pack(self.data)
+        return packed if len(packed) < len(self.data) else None
 
 
 def read(directory: Path = DIRECTORY) -> Mapping[str, File]:
@@ -67,11 +73,9 @@ def read(directory: Path = DIRECTORY) -> Mapping[str, File]:
 
 def _file(path: Path) -> File:
     data = path.read_bytes()
-    packed = compression.pack(data)
     digest = hashlib.blake2b(data, digest_size=12).hexdigest()
     policy = CONSOLE if path.name == "console.html" else STRICT
-    smaller = packed if len(packed) < len(data) else None
-    return File(data, smaller, _TYPES[path.suffix], f'"{digest}"', policy)
+    return File(data, _TYPES[path.suffix], f'"{digest}"', policy)
 
 
 def find(files: Mapping[str, File], path: str) -> File | None:
@@ -138,7 +142,7 @@ def _answer(
         start("304 Not Modified", headers)
         return [b""]
     data = file.data
-    if file.packed is not None and compression.accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING")):
+    if compression.accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING")) and file.packed is not None:
         data = file.packed
         headers.append(("Content-Encoding", "gzip"))
     start("200 OK", [*headers, ("Content-Type", file.kind), ("Content-Length", str(len(data)))])
