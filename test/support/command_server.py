@@ -55,6 +55,15 @@ _PROGRAMS = (
 #: Scripts that the shim lets the server run.
 _SCRIPTS = (str(REPOSITORY / "test" / "crash" / "faulty_program.py"),)
 _HTOOLS = "ganeti.htools."
+#: What programs load of it, and when, differs; here it is all loaded before.
+_PACKAGES = (
+    "ganeti.cli",
+    "ganeti.hypervisor",
+    "ganeti.ops",
+    "ganeti.placement",
+    "ganeti.query",
+    "ganeti.storage",
+)
 #: Stands in for the interpreter, and for ``ganeti-node-setup`` on the nodes: it lets the server run
 #: what the server can run, and waits for its end. In other namespaces and for other users it does
 #: what it stands in for.
@@ -180,7 +189,7 @@ def serve(listener: socket.socket, directory: Path) -> None:
     """Answer requests until standard input ends; ``directory`` has the shim."""
     # Too large to be in every fork: htools and the operations that need it load it.
     sys.modules["numpy"] = None  # type: ignore[assignment]
-    for name in ("ganeti.cli", "ganeti.ops"):
+    for name in _PACKAGES:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
             with contextlib.suppress(ImportError):
