@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from ganeti.watcher.round import Round
+from ganeti.upkeep.round import Round
 
 _LOG = logging.getLogger(__name__)
 #: Seconds for one run; what is left comes with the next.

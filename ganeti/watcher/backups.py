@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
-from ganeti.watcher.round import Round
+from ganeti.upkeep.round import Round
 
 _LOG = logging.getLogger(__name__)
 _NORMAL = 0

@@ -9,7 +9,7 @@ import logging
 
 from ganeti import errors
 from ganeti.base import files
-from ganeti.watcher.round import Round
+from ganeti.upkeep.round import Round
 
 _LOG = logging.getLogger(__name__)
 #: Seconds from one look to the next.

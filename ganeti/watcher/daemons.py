@@ -15,7 +15,7 @@ from ganeti.base import files, services
 from ganeti.luxi.absence import master_name
 from ganeti.luxi.client import Client
 from ganeti.net import tcp_daemon
-from ganeti.watcher.round import Here
+from ganeti.upkeep.round import Here
 
 _LOG = logging.getLogger(__name__)
 #: Seconds in which the remote API must answer.

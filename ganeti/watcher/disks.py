@@ -6,9 +6,9 @@ import logging
 from typing import Any
 
 from ganeti import errors
-from ganeti.watcher import instances
-from ganeti.watcher.round import Round
-from ganeti.watcher.view import Group
+from ganeti.upkeep import instances
+from ganeti.upkeep.round import Round
+from ganeti.upkeep.view import Group
 
 _LOG = logging.getLogger(__name__)
 #: Seconds that all verifications may take together; the next run continues with the rest.

@@ -6,7 +6,7 @@ import logging
 
 from ganeti import errors
 from ganeti.base import run_parts
-from ganeti.watcher.round import Here
+from ganeti.upkeep.round import Here
 
 _LOG = logging.getLogger(__name__)
 #: Seconds for all of them together: less than the time between two runs of the watcher.

@@ -16,7 +16,7 @@ from ganeti.base import files, process
 from ganeti.confd import client
 from ganeti.confd.messages import Kind, Status
 from ganeti.net import resolve
-from ganeti.watcher.round import Here
+from ganeti.upkeep.round import Here
 
 _LOG = logging.getLogger(__name__)
 #: Seconds for answers of candidates, and until everything has ended.

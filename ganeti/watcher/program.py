@@ -17,17 +17,15 @@ from ganeti.base import files, log
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.luxi.absence import master_name
 from ganeti.luxi.client import Client
-from ganeti.model.start_order import PARALLEL
-from ganeti.watcher import ended, instances
-from ganeti.watcher.round import Here, Options, Round
+from ganeti.upkeep import instances
+from ganeti.upkeep.round import Here, Options, Round, add_options, read_pause
+from ganeti.watcher.tasks import NODE_TASKS, TASKS
 
 _LOG = logging.getLogger(__name__)
 #: Seconds between two looks after a boot.
 _PAUSE = 15.0
 #: What is done after a boot until all runs that should; the other tasks follow.
 _FIRST = ("daemons", "status", "instances")
-#: Seconds after its end when a job is archived, if nobody says another time.
-_JOB_AGE = 6 * 3600
 _OLD = "accepted for old cron tables; without effect, as one process does all groups"
 
 T = TypeVar("T")
@@ -50,10 +48,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     except OSError as err:
         return _report(f"cannot write the log: {files.failure(err)}", constants.EXIT_FAILURE)
-    told = ended.read_options(options)
-    leaving = options.stop_guests or options.move_guests
-    if told or leaving:
-        return _treat(told, leaving, options, where, SYSTEM)
     lock = files.FileLock(where.watcher_lock)
     try:
         lock.acquire()
@@ -82,11 +76,10 @@ def command_line() -> argparse.ArgumentParser:
         "-A",
         "--job-age",
         type=int,
-        default=_JOB_AGE,
+        default=Options.job_age,
         metavar="SECONDS",
         help="archive jobs that ended longer ago (default: %(default)s)",
     )
-    parser.add_argument("--ignore-pause", action="store_true", help="act in spite of a pause")
     for name in ("--wait-children", "--no-wait-children"):
         parser.add_argument(name, action="store_true", help=_OLD)
     parser.add_argument("--no-verify-disks", action="store_true", help="do not verify disks")
@@ -111,35 +104,16 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument(
         "--node-group", metavar="GROUP", help="handle one node group only (name or UUID)"
     )
-    parser.add_argument(
-        "--start-parallel",
-        type=_parse_positive,
-        default=PARALLEL,
-        metavar="N",
-        help="start so many instances at a time on one node (default: %(default)s)",
-    )
-    ended.add_options(parser)
-    for verb in ("stop", "move"):
-        parser.add_argument(
-            f"--{verb}-guests",
-            metavar="NODE",
-            help=f"do nothing but to {verb} the guests of this node (for the node daemon)",
-        )
+    add_options(parser)
     log.add_option(parser)
     return parser
-
-
-def _parse_positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
 
 
 def _options(given: argparse.Namespace) -> Options:
     return Options(
         job_age=given.job_age,
         parallel=given.start_parallel,
+        ignore_pause=given.ignore_pause,
         group=given.node_group,
         verify_disks=not given.no_verify_disks,
         strict=not given.no_strict,
@@ -147,43 +121,7 @@ def _options(given: argparse.Namespace) -> Options:
     )
 
 
-def _treat(
-    told: Sequence[ended.Told],
-    leaving: str | None,
-    given: argparse.Namespace,
-    where: paths.Paths,
-    clock: Clock,
-) -> int:
-    """Look at instances whose guests ended or whose node is up; print what to look at again.
-
-    Or empty a node that is being shut down, in spite of a pause; prints what leaves it.
-    """
-    if leaving is None and not given.ignore_pause and read_pause(where, clock) is not None:
-        _LOG.info("Paused; left alone: %s", ", ".join(map(str, told)))
-        return constants.EXIT_SUCCESS
-    client = Client()
-    try:
-        now = Round(client, clock, where, _options(given))
-        for each in ended.run(now, told) if leaving is None else ():
-            print(each)
-        if leaving is not None:
-            from ganeti.watcher import emptying  # not where a guest waits for its start
-
-            for name in emptying.run(now, leaving, move=given.move_guests is not None):
-                print(name)
-    except errors.GanetiError as err:
-        return _report(errors.text(err), err.exit_code)
-    except OSError as err:
-        return _report(errors.text(files.failure(err)), constants.EXIT_FAILURE)
-    finally:
-        client.close()
-    return constants.EXIT_SUCCESS
-
-
 def _watch(given: argparse.Namespace, where: paths.Paths, clock: Clock) -> int:
-    # Their modules cost as much as all others: not where a guest waits for its start.
-    from ganeti.watcher.tasks import NODE_TASKS, TASKS
-
     here = Here(where, clock, _options(given))
     # The clock counts from the boot of the machine.
     booting = clock.monotonic() < given.after_boot
@@ -252,15 +190,6 @@ def run(now: T, tasks: Mapping[str, Callable[[T], None]]) -> int:
             _LOG.exception("task %s failed", name)
             code = constants.EXIT_FAILURE
     return code
-
-
-def read_pause(where: paths.Paths, clock: Clock) -> float | None:
-    """Until when (Unix time) the watcher is to do nothing; None when it may act."""
-    try:
-        until = float(files.read_text(where.watcher_pause).strip())
-    except (FileNotFoundError, ValueError):
-        return None
-    return until if until > clock.now() else None
 
 
 def _report(text: str, code: int) -> int:

@@ -10,7 +10,7 @@ import logging
 
 from ganeti import errors
 from ganeti.luxi.client import QueryResult
-from ganeti.watcher.round import Round
+from ganeti.upkeep.round import Round
 
 _LOG = logging.getLogger(__name__)
 _NORMAL = 0

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ganeti.base import files
-from ganeti.watcher.round import Round
-from ganeti.watcher.view import Instance
+from ganeti.upkeep.round import Round
+from ganeti.upkeep.view import Instance
 
 
 def run(now: Round) -> None:

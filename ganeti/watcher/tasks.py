@@ -1,6 +1,6 @@
 """What the watcher does: on each node, then on the master node, one after the other.
 
-A task of the master gets a :class:`~ganeti.watcher.round.Round`, asks the master over LUXI and
+A task of the master gets a :class:`~ganeti.upkeep.round.Round`, asks the master over LUXI and
 submits jobs. It may fail: the others are done all the same. To add one, write a function in a
 module of its own and a line here.
 """
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ganeti.upkeep import instances
+from ganeti.upkeep.round import Here, Round
 from ganeti.watcher import (
     archive,
     backups,
@@ -16,13 +18,11 @@ from ganeti.watcher import (
     daemons,
     disks,
     hooks,
-    instances,
     maintenance,
     reservations,
     status,
     versions,
 )
-from ganeti.watcher.round import Here, Round
 
 Task = Callable[[Round], None]
 NodeTask = Callable[[Here], None]

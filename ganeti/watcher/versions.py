@@ -16,7 +16,7 @@ from ganeti.base import files, process, releases, upgrade_intent
 from ganeti.base.releases import Version
 from ganeti.base.upgrade_intent import Intent
 from ganeti.luxi.absence import is_master_here
-from ganeti.watcher.round import Here
+from ganeti.upkeep.round import Here
 
 _LOG = logging.getLogger(__name__)
 #: Seconds for this node, and for all nodes.

@@ -52,7 +52,7 @@ def guest(cluster: Cluster, name: str = WEB, node: str = "node2") -> Path:
 
 
 def log(cluster: Cluster) -> str:
-    path = cluster.paths().log / "watcher.log"
+    path = cluster.paths().log / "node-daemon.log"
     return path.read_text() if path.exists() else ""
 
 
@@ -132,7 +132,7 @@ def test_one_that_ends_again_waits_and_is_given_up_at_last(cluster: Cluster) -> 
 def test_nothing_is_done_while_the_watcher_is_paused(cluster: Cluster) -> None:
     cluster.ok("cluster watcher pause 1h")
     guest(cluster).unlink()
-    wait_for(lambda: f"Paused; left alone: node2.example.com:{WEB}" in log(cluster), "it is told")
+    wait_for(lambda: f"paused; left alone: node2.example.com:{WEB}" in log(cluster), "it is told")
     assert not guest(cluster).exists()
     cluster.ok("cluster watcher continue")
     assert watch(cluster).code == 0
@@ -274,7 +274,7 @@ def test_a_node_that_is_no_candidate_may_tell_of_its_own_guests_only(
     known = starts(cluster)
     cluster.ok("cluster watcher pause 1h")
     guest(cluster).unlink()
-    wait_for(lambda: log(cluster).count("Paused; left alone") > 1, "its own node told")
+    wait_for(lambda: log(cluster).count("paused; left alone") > 1, "its own node told")
     cluster.ok("cluster watcher continue")
     report(cluster, "node3", WEB, "nobody.example.com")
     guest(cluster, SHOP, "node3").unlink()

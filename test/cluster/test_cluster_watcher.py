@@ -22,7 +22,7 @@ from ganeti import constants
 from ganeti.base import process, services
 from ganeti.net import resolve
 from ganeti.tools import confd_client
-from ganeti.watcher.memory import SETTLED_AFTER
+from ganeti.upkeep.memory import SETTLED_AFTER
 
 pytestmark = pytest.mark.long
 
@@ -45,8 +45,8 @@ def kill(cluster: Cluster, name: str, node: str = "node1") -> None:
     process.wait_exit(pid, 10)
 
 
-def log(cluster: Cluster) -> str:
-    path = cluster.paths().log / "watcher.log"
+def log(cluster: Cluster, name: str = "watcher.log") -> str:
+    path = cluster.paths().log / name
     return path.read_text() if path.exists() else ""
 
 
@@ -107,7 +107,10 @@ def test_instances_start_in_their_order_and_one_after_the_other(cluster: Cluster
     script.write_text(json.dumps({"start": {"*": {"delay": 0.5}}}))
     for name in names:
         (paths.fake_hypervisor / name).unlink()
-        wait_for(lambda name=name: f"example.com:{name}" in log(cluster), "its end was told")
+        wait_for(
+            lambda name=name: f"example.com:{name}" in log(cluster, "node-daemon.log"),
+            "its end was told",
+        )
     cluster.ok("cluster watcher continue")
     assert watch(cluster, "--start-parallel", "1").code == 0
     assert watch(cluster, "--start-parallel", "1").code == 0

@@ -9,7 +9,7 @@ from own_package import OwnPackage
 TASK = '''"""Somebody says good night."""
 
 from ganeti import errors
-from ganeti.watcher.round import Round
+from ganeti.upkeep.round import Round
 
 
 def run(now: Round) -> None:
@@ -66,7 +66,7 @@ def test_a_task_in_two_files_is_run_logged_and_hinders_no_other(tmp_path: Path) 
     package.insert(
         "watcher/tasks.py",
         "from ganeti.watcher import good_night\n",
-        before="from ganeti.watcher.r",
+        before="from ganeti.watcher import",
     )
     done = package.run(PROGRAM, tmp_path / "root")
     assert done.returncode == 0, done.stderr

@@ -15,8 +15,8 @@ from ganeti.base import files
 from ganeti.base.clock import SYSTEM
 from ganeti.luxi.absence import MasterDownError, NotMasterError
 from ganeti.luxi.client import QueryResult, Submission
+from ganeti.upkeep.round import Options, Round
 from ganeti.watcher import certificates, program, reservations
-from ganeti.watcher.round import Options, Round
 from ganeti.watcher.tasks import TASKS
 
 NOW = 1000.0

@@ -10,8 +10,8 @@ from ganeti import constants, errors
 from ganeti.base import files, services
 from ganeti.base.clock import SYSTEM
 from ganeti.paths import Paths
+from ganeti.upkeep.round import Here, Options
 from ganeti.watcher import daemons
-from ganeti.watcher.round import Here, Options
 
 
 class Started:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ganeti.watcher import disks, instances, tasks
+from ganeti.upkeep import instances
+from ganeti.watcher import disks, tasks
 
 ROOT = Path(__file__).resolve().parents[3]
 _TABLE = re.compile(r"^\| task \| what \| how \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)

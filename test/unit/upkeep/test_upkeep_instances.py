@@ -15,8 +15,8 @@ from ganeti import errors, paths
 from ganeti.luxi.client import QueryResult, Submission
 from ganeti.model import start_order
 from ganeti.model.names import AdminState, InstanceStatus
-from ganeti.watcher import instances, memory
-from ganeti.watcher.memory import (
+from ganeti.upkeep import instances, memory
+from ganeti.upkeep.memory import (
     FORGET_AFTER,
     MAX_ATTEMPTS,
     SETTLED_AFTER,
@@ -24,8 +24,8 @@ from ganeti.watcher.memory import (
     Kind,
     Memory,
 )
-from ganeti.watcher.round import Options, Round
-from ganeti.watcher.view import Group, Instance
+from ganeti.upkeep.round import Options, Round, read_options
+from ganeti.upkeep.view import Group, Instance
 
 NOW = 1000.0
 BOOTS = {"node1": "boot-1", "node2": "boot-2", "node3": None}
@@ -332,3 +332,14 @@ def test_what_stops_first_was_started_last() -> None:
     found = [replace(instance(name), tags=(f"ganeti:order:{name[-1]}",)) for name in ("a2", "b1")]
     assert [item.name for item in start_order.sort([*found, instance("c")])] == ["b1", "a2", "c"]
     assert [item.name for item in start_order.sort(found, stop=True)] == ["a2", "b1"]
+
+
+def test_the_options_of_the_watcher_hold_for_the_node_daemon_too() -> None:
+    words = ["--job-age", "60", "--start-parallel", "2", "--ignore-pause"]
+    assert read_options(words) == Options(parallel=2, ignore_pause=True)
+    assert read_options([]) == Options()
+
+
+def test_an_invalid_option_is_named() -> None:
+    with pytest.raises(errors.ConfigurationError, match=r"WATCHER_ARGS: .*--start-parallel"):
+        read_options(["--start-parallel", "0"])

@@ -11,9 +11,9 @@ from typing import Any
 from ganeti.model.names import InstanceStatus
 from ganeti.model.start_order import get_order, limit_reason, sort, with_dependencies
 from ganeti.placement.facts import MIRRORS, Mirror
-from ganeti.watcher import view
-from ganeti.watcher.instances import identify
-from ganeti.watcher.round import Round
+from ganeti.upkeep import view
+from ganeti.upkeep.instances import identify
+from ganeti.upkeep.round import Round
 
 _LOG = logging.getLogger(__name__)
 

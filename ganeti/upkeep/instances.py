@@ -16,10 +16,10 @@ from ganeti import errors
 from ganeti.base import files
 from ganeti.model.names import AdminState, AdminStateSource, InstanceStatus
 from ganeti.model.start_order import get_order, limit_reason, with_dependencies
-from ganeti.watcher import memory as memory_file
-from ganeti.watcher.memory import MAX_ATTEMPTS, RETRY_AFTER, Kind, Memory, Stored
-from ganeti.watcher.round import Round
-from ganeti.watcher.view import Group, Instance
+from ganeti.upkeep import memory as memory_file
+from ganeti.upkeep.memory import MAX_ATTEMPTS, RETRY_AFTER, Kind, Memory, Stored
+from ganeti.upkeep.round import Round
+from ganeti.upkeep.view import Group, Instance
 
 _LOG = logging.getLogger(__name__)
 #: Summary of an opcode about one instance.
