@@ -140,6 +140,9 @@ OPCODES: dict[str, Any] = {
         ('tags', 'list', None, (), 'Tags of the instance'),
         ('what_if', 'list', None, (), "Plan as if this were changed: 'remove node3', 'add 2 like node1', 'memory node4 +64G'"),
     )),
+    'OP_CLUSTER_PLAN_RECOVERY': ('Return what would happen if a node died now.', (
+        ('node_name', 'string', None, (), 'Name of the node'),
+    )),
     'OP_CLUSTER_REDIST_CONF': ('Send configuration and shared files to all nodes again.', (
     )),
     'OP_CLUSTER_RENAME': ('Rename the cluster, and with it change the master address.', (

@@ -38,6 +38,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         'recover-quorum': 'setup',
         'recovery continue': 'recovery',
         'recovery pause': 'recovery',
+        'recovery plan': 'recovery',
         'recovery status': 'recovery',
         'redist-conf': 'change',
         'remove-tags': 'show',

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ganeti.base.text import natural_sorted
-from ganeti.master import standing
+from ganeti.master import recovery_status, standing
 from ganeti.model.config import Config
+from ganeti.model.names import AdminState
 from ganeti.notify.conditions import Condition
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def find_conditions(core: Core) -> Iterator[Condition]:
         if node is not None and not node.offline and not state.reachable:
             text = f"Node {node.name} does not answer: {state.problem}"
             yield Condition("node-unreachable", "node", node.name, text)
+    yield from _find_dead(core, config, now)
     yield from _find_mirrors(core, config)
     for known in standing.list_findings(core, config):
         found = known.finding
@@ -47,6 +49,21 @@ def find_conditions(core: Core) -> Iterator[Condition]:
             yield Condition(
                 "backup-overdue", "instance", instance.name, f"{text}, not {plan.every:g}"
             )
+
+
+def _find_dead(core: Core, config: Config, now: float) -> Iterator[Condition]:
+    """Dead nodes, and their instances that should run."""
+    for node in config.nodes.values():
+        if node.is_proven_dead and node.fenced is not None:
+            text = f"Node {node.name} is dead: {node.fenced.proof}"
+            yield Condition("node-fenced", "node", node.name, text)
+    for row in recovery_status.find_instances(core, config, now):
+        item = config.find_by_handle(row["instance"])
+        wanted = item is not None and item.admin_state is AdminState.UP
+        if wanted and row["reason"]:
+            text = f"Instance {row['instance']} of the dead node {row['source']} does not run:"
+            text = f"{text} {row['reason']}"
+            yield Condition("instance-left-down", "instance", row["instance"], text)
 
 
 def _find_mirrors(core: Core, config: Config) -> Iterator[Condition]:

@@ -28,6 +28,7 @@ from ganeti.master.node_watch import NodeWatch
 from ganeti.master.offline_notice import OfflineNotice
 from ganeti.master.replication import Replication
 from ganeti.master.request_tally import RequestTally
+from ganeti.master.retries import Retries
 from ganeti.master.settling import Settling
 from ganeti.master.sources import MasterSources
 from ganeti.master.survey import Survey
@@ -42,6 +43,7 @@ from ganeti.ops.board.keeper import Boards
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
 from ganeti.ops.services import LeaseEnd
+from ganeti.ops.steps.nodes import rescue
 from ganeti.paths import Paths
 from ganeti.query import engine
 from ganeti.recovery import bounds
@@ -102,7 +104,14 @@ class Core:
             self.rpc,
             self.node_leases,
             self.queue,
-            is_paused=lambda: self.facts.watcher_pause() is not None,
+            is_paused=self._is_paused,
+            clock=clock,
+        )
+        self.retries = Retries(
+            self.store,
+            self.queue,
+            lambda node: rescue.find_places(self._context(room.NoJob()), node, everything=False),
+            is_paused=self._is_paused,
             clock=clock,
         )
         self.verdicts = Verdicts(paths, clock)
@@ -153,6 +162,7 @@ class Core:
         self.address.start()
         self.settling.start()
         self.node_watch.start()
+        self.retries.start()
         self.survey.start()
 
     def vote(self, *, alone: bool, patience: float) -> None:
@@ -206,6 +216,11 @@ class Core:
         if before.data.filters is not after.data.filters:
             self.queue.set_rules(after.data.filters.values())
 
+    def _is_paused(self) -> bool:
+        """Whether an administrator wants nothing to be repaired now."""
+        paused = self.store.current.cluster.find_recovery_pause(self.clock.now()) is not None
+        return paused or self.facts.watcher_pause() is not None
+
     def _failover_after(self) -> int:
         return self.store.current.cluster.auto_failover_after or 0
 
@@ -224,6 +239,7 @@ class Core:
         self.lease.stop()
         self.address.stop()
         self.node_watch.stop()
+        self.retries.stop()
         self.survey.stop()
         self.settling.stop()
         done = self.queue.stop(timeout)
@@ -281,6 +297,9 @@ class Core:
 
     def hold_lease_back(self, node: NodeUuid) -> AbstractContextManager[LeaseEnd]:
         return self.node_leases.hold_back(node)
+
+    def has_ended(self, job_id: int) -> bool:
+        return self.queue.has_ended(job_id)
 
     def note_findings(self, part: str, findings: Sequence[Finding]) -> None:
         self.verdicts.note(part, findings)

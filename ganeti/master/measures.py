@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ganeti import constants
-from ganeti.master import standing
+from ganeti.master import recovery_status, standing
 from ganeti.model.backup import BackupPlan
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
@@ -98,6 +98,9 @@ def _add_cluster(sheet: Sheet, core: Core, config: Config) -> None:
     sheet.add("watcher_paused", (), int(core.facts.watcher_pause() is not None))
     paused = config.cluster.find_recovery_pause(core.clock.now()) is not None
     sheet.add("recovery_paused", (), int(paused))
+    rows = recovery_status.find_instances(core, config, core.clock.now())
+    for state, count in Counter(row["state"] for row in rows).items():
+        sheet.add("recovery_instances", (state,), count)
     sheet.add("verify_timestamp_seconds", (), standing.oldest_verification(core, config))
     counts = Counter(
         (known.finding.severity, known.finding.code)

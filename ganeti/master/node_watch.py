@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from ganeti import errors
+from ganeti import constants, errors
 from ganeti.base.clock import SYSTEM, Clock, Deadline, nanoseconds
 from ganeti.config.store import Store
 from ganeti.jobs.queue import JobQueue
@@ -20,15 +20,13 @@ from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeFence
+from ganeti.recovery import bounds
 from ganeti.recovery.ladder import list_devices
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 
 _LOG = logging.getLogger(__name__)
 
-#: A node is called so often in the time of its lease, and an answer may take as long: a stamp that
-#: comes with one answer and goes back with the next call still leaves time for lost ones.
-CALLS = 12
 _STOP_WAIT = 1.0
 
 
@@ -87,7 +85,7 @@ class NodeWatch:
                 if limit is None:
                     self._changed.wait()
                     continue
-            pause = Deadline(limit / CALLS, self._clock)
+            pause = Deadline(limit / bounds.CALLS, self._clock)
             try:
                 self.check_nodes(limit)
             except errors.GanetiError as err:
@@ -104,7 +102,7 @@ class NodeWatch:
         """
         config = self._store.current
         nodes = config.online_nodes()
-        self._rpc.limit_time(limit / CALLS).call_many(nodes, NodeCalls.version)
+        self._rpc.limit_time(limit / bounds.CALLS).call_many(nodes, NodeCalls.version)
         watched = [node.uuid for node in nodes]
         ids = []
         for found in self._leases.find_silent(watched, lambda node: _has_device(config, node)):
@@ -120,7 +118,7 @@ class NodeWatch:
         self._fenced_once.add(node.uuid)
         self._leases.note_fence(node.uuid, begun=True)
         text = f"no answer for {silence:.0f} s"
-        reason = [("gnt:master:node-watch", text, nanoseconds(self._clock.now()))]
+        reason = [(constants.NODE_WATCH_SOURCE, text, nanoseconds(self._clock.now()))]
         job = [OpNodeFence(node_name=node.name, reason=reason)]
         return self._queue.submit([job], None, ignore_drain=True)
 

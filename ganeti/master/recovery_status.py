@@ -31,7 +31,6 @@ from ganeti.base.text import natural_key
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.job_status import JobStatus
 from ganeti.model.node import Node
 from ganeti.notify import notices
 from ganeti.ops.planning import recovery
@@ -40,7 +39,6 @@ from ganeti.recovery.ladder import list_devices
 if TYPE_CHECKING:
     from ganeti.master.core import Core
     from ganeti.master.node_leases import View
-    from ganeti.model.job import JobRecord
 
 
 #: Seconds since the last answer after which a node counts as silent here.
@@ -58,7 +56,7 @@ class State(StrEnum):
     FAILED = "failed"
     #: nothing is done with it
     LEFT = "left"
-    #: no job was submitted for it yet
+    #: there is no room for it, or it was not tried yet
     WAITING = "waiting"
 
 
@@ -129,51 +127,46 @@ def _explain_next(core: Core, config: Config, node: Node, view: View, proofs: li
 
 def find_instances(core: Core, config: Config, now: float) -> Iterator[dict[str, Any]]:
     """What became of the instances of nodes that are dead, or were when they were fenced last."""
+    ended = core.queue.has_ended
     for node in config.nodes.values():
         if not node.is_proven_dead:
             continue
-        rescue = recovery.plan(config, node, now, everything=False)
-        for name, why in rescue.left:
+        found = recovery.plan(config, node, now, everything=False, has_ended=ended)
+        for name, why in found.left:
             item = config.find_by_handle(name)
             if item is not None:
                 yield _make_row(config, item, node, State.LEFT, why)
-        for item in rescue.failovers:
+        for item in found.starting:
+            yield _make_row(config, item, node, State.STARTING, "")
+        for item in found.failovers:
             yield _make_row(config, item, node, *_judge(core, item, node))
     for item in config.instances.values():
-        attempt = item.recovery
-        source = None if attempt is None else config.nodes.get(attempt.source)
-        if attempt is None or source is None or source.uuid == item.primary_node:
+        source = None if item.recovery is None else config.nodes.get(item.recovery.source)
+        if source is None or source.uuid == item.primary_node:
             continue
-        if recovery.belongs(attempt, source):
+        if recovery.find_attempt(item, source) is not None:
             yield _make_row(config, item, source, State.RECOVERED, "")
 
 
 def _judge(core: Core, item: Instance, node: Node) -> tuple[State, str]:
-    """The state of an instance that is to be started elsewhere, and why it is not yet."""
-    attempt = item.recovery
-    if attempt is None or not recovery.belongs(attempt, node):
-        return State.WAITING, ""
+    """The state of an instance that may start elsewhere and did not yet, and why."""
+    attempt = recovery.find_attempt(item, node)
+    missing = core.retries.roomless.get(node.uuid, {}).get(item.handle)
+    if missing is not None:
+        return State.WAITING, f"no room: {missing}"
+    if attempt is None:
+        return State.WAITING, "it is tried within a minute"
     try:
-        status, story = core.queue.view(_read_job, attempt.job)
+        story = core.queue.view(notices.read_story, attempt.job)
     except errors.JobLost:
-        return State.FAILED, f"job {attempt.job} has ended, and is no longer known"
-    if status is JobStatus.SUCCESS:
-        return State.WAITING, ""
-    if status in (JobStatus.ERROR, JobStatus.CANCELED):
-        return State.FAILED, story or f"job {attempt.job} was canceled"
-    return State.STARTING, ""
-
-
-def _read_job(record: JobRecord) -> tuple[JobStatus, str]:
-    return record.status, notices.read_story(record).error
+        return State.FAILED, f"job {attempt.job} is no longer known"
+    return State.FAILED, story.error or f"job {attempt.job} was canceled"
 
 
 def _make_row(
     config: Config, item: Instance, source: Node, state: State, reason: str
 ) -> dict[str, Any]:
-    attempt = item.recovery
-    if attempt is not None and not recovery.belongs(attempt, source):
-        attempt = None
+    attempt = recovery.find_attempt(item, source)
     return {
         "instance": item.handle,
         "source": source.name,

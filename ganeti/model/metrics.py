@@ -79,6 +79,11 @@ _TABLE = (
     _gauge("watcher_run_timestamp_seconds", (), "Unix time of the last run of the watcher"),
     _gauge("watcher_paused", (), "1 while the watcher pauses"),
     _gauge("recovery_paused", (), "1 while no node is fenced and no master replaced"),
+    _gauge(
+        "recovery_instances",
+        ("state",),
+        "Instances of dead nodes: recovered, starting, failed, waiting for room, or left",
+    ),
     _gauge("verify_timestamp_seconds", (), "Unix time of the oldest last verification of a part"),
     _gauge(
         "verify_findings",

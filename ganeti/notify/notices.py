@@ -40,6 +40,10 @@ class Meaning:
 #: What is sent unless a filter says otherwise; for those that last, also their end.
 EVENTS = {
     "node-unreachable": Meaning("error", "A node does not answer for half a minute", 30.0),
+    "node-fenced": Meaning("error", "A node was proven to be dead, until it is set online again"),
+    "instance-left-down": Meaning(
+        "error", "An instance of a dead node should run, and does not start elsewhere", 60.0
+    ),
     "disk-degraded": Meaning("warning", "A mirrored disk is not in sync for five minutes", 300.0),
     "finding": Meaning("warning", "gnt-cluster verify found something; its severity"),
     "certificate-expiring": Meaning("warning", "A certificate of a node ends within 30 days"),
@@ -49,6 +53,7 @@ EVENTS = {
     "backup-failed": Meaning("error", "A job that makes or proves a backup failed"),
     "instance-ended": Meaning("warning", "A guest ended by itself"),
     "instance-restarted": Meaning("warning", "The watcher started an instance that was down"),
+    "instance-recovered": Meaning("warning", "An instance of a dead node was started elsewhere"),
     "instance-failed": Meaning("error", "The watcher could not start an instance"),
     "job-failed": Meaning("error", "Any other job failed"),
     "master-changed": Meaning("warning", "Another node is the master"),
@@ -82,6 +87,8 @@ class JobStory:
     opcodes: frozenset[str] = frozenset()
     #: whether the watcher asked for it
     of_watcher: bool = False
+    #: whether the master asked for it, as a node was dead
+    of_recovery: bool = False
     error: str = ""
 
 
@@ -92,6 +99,7 @@ def read_story(record: JobRecord) -> JobStory:
     return JobStory(
         frozenset(str(op.input.get("OP_ID")) for op in record.ops),
         constants.WATCHER_SOURCE in sources,
+        not sources.isdisjoint(constants.RECOVERY_SOURCES),
         "" if failed is None else _error_text(failed.result),
     )
 
@@ -144,6 +152,10 @@ def _judge_job(event: Mapping[str, Any], story: JobStory) -> tuple[str, str, str
     if status == JobStatus.SUCCESS and starts and "OP_INSTANCE_STARTUP" in story.opcodes:
         name = "instance-restarted"
         return name, EVENTS[name].severity, f"{what}: the watcher started what was down"
+    recovers = story.of_recovery and "OP_INSTANCE_FAILOVER" in story.opcodes
+    if status == JobStatus.SUCCESS and recovers:
+        name = "instance-recovered"
+        return name, EVENTS[name].severity, f"{what}: an instance of a dead node runs elsewhere"
     return f"job-{status}", "info", f"{what}: {status}"
 
 

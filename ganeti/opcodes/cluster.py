@@ -178,6 +178,16 @@ class OpClusterPauseRecovery(OpCode, tag="OP_CLUSTER_PAUSE_RECOVERY", kw_only=Tr
     ]
 
 
+class OpClusterPlanRecovery(OpCode, tag="OP_CLUSTER_PLAN_RECOVERY", kw_only=True):
+    """Return what would happen if a node died now."""
+
+    summary_field: ClassVar[str | None] = "node_name"
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/recovery/plan",)
+    result_type: ClassVar[str] = "{any:any}"
+
+    node_name: p.NodeName
+
+
 UidRanges = list[tuple[int, int]]
 OsListChanges = list[tuple[DdmSimple, NonEmpty]]
 

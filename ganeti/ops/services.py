@@ -55,5 +55,8 @@ class Services(Protocol):
     def hold_lease_back(self, node: NodeUuid) -> AbstractContextManager[LeaseEnd]:
         """Inside the block no call renews the lease of a node."""
 
+    def has_ended(self, job_id: int) -> bool:
+        """Whether a job is over, or no longer known."""
+
     def note_findings(self, part: str, findings: Sequence[Finding]) -> None:
         """What a verification of a part (uuid of a group; empty: the configuration) found."""

@@ -130,8 +130,11 @@ def evacuate(
     leave: frozenset[str] | None = None,
     *,
     ignore_soft: bool = False,
+    in_order: bool = False,
 ) -> Relocations:
     """Moves off the nodes ``leave``; nothing new comes to them.
+
+    The largest are placed first, or with ``in_order`` the first of the names.
 
     N+1, exclusion tags and ratios hold after each move; where a node is offline or drained and
     nothing else is left, they may break, and always with ``ignore_soft``.
@@ -142,7 +145,7 @@ def evacuate(
     group_of = {node.name: groups.get(node.group) for node in cluster.nodes}
     layouts: dict[str, Layout] = {}
     moved: list[Relocation] = []
-    for item in _order(items):
+    for item in items if in_order else _order(items):
         group = group_of.get(item.primary)
         if group is None:
             failed.append((item.name, "has no node"))

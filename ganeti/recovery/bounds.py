@@ -18,6 +18,9 @@ PART: Final = 2 / 3
 DRIFT: Final = 0.01
 #: Shortest lease of a node in seconds: three calls of the master and time to end guests.
 SHORTEST_NODE_LEASE: Final = 30
+#: A node is called so often in the time of its lease, and an answer may take as long: a stamp that
+#: comes with one answer and goes back with the next call still leaves time for lost ones.
+CALLS: Final = 12
 
 
 def count_acting(limit: float) -> float:

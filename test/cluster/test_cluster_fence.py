@@ -101,6 +101,15 @@ def test_a_dry_run_says_who_fails_over_and_who_does_not(cluster: Cluster) -> Non
     assert not log.exists()
 
 
+def test_the_plan_of_a_death_names_places_and_reasons(cluster: Cluster) -> None:
+    plan = cluster.ok("cluster recovery plan node2").out
+    assert plan.startswith("If node2.example.com died now:\n  after 0 s: nothing more by itself")
+    assert f"  {WEB} on node3.example.com (order 500)\n" in plan
+    assert f"These stay:\n  {DB}: tag {PREFIX}failover is missing" in plan
+    assert cluster.cells("node list -o offline", "node2") == [["N"]]
+    assert "node 'node9' is not known" in cluster.gnt("cluster recovery plan node9").err
+
+
 def test_a_node_that_is_proven_dead_is_replaced(cluster: Cluster) -> None:
     log = helper(cluster, OFF)
     cluster.ok("node fence -f node2", timeout=120)

@@ -109,6 +109,8 @@ class OneProcess:
         #: nodes whose daemon is dead
         self.silent: set[str] = set()
         self.log: list[str] = []
+        #: jobs that operations have submitted
+        self.submitted: list[list[OpCode]] = []
         #: master candidates without the newest state, and why
         self.lagging: dict[str, str] = {}
         self.clock = MovedClock()
@@ -239,6 +241,11 @@ class OneProcess:
             boards=self.boards,
         )
 
+    def _submit(self, jobs: list[list[OpCode]]) -> list[int]:
+        """Note jobs that an operation submits; nothing runs them."""
+        self.submitted += jobs
+        return [next(self._jobs) for _job in jobs]
+
     def run_epoch(self) -> tuple[int, int]:
         return self.epoch, next(self._runs)
 
@@ -257,6 +264,9 @@ class OneProcess:
     def hold_lease_back(self, node: str) -> Iterator[LeaseEnd]:
         self.held_back.append(node)
         yield self.lease_end
+
+    def has_ended(self, _job_id: int) -> bool:
+        return True
 
     def replication_failure(self, candidate: str) -> str:
         return self.lagging.get(candidate, "")
@@ -315,7 +325,7 @@ class OneProcess:
             submitter=None,
             cancel_asked=threading.Event(),
             log=lambda text, kind="message": self.log.append(str(text)),
-            submit=lambda jobs: [next(self._jobs) for _job in jobs],
+            submit=self._submit,
             stop_requested=lambda: False,
         )
         execution = Runner(self._context).start(op, job)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Any
 from ganeti.base import units
 from ganeti.cli import jobs, output
 from ganeti.cli import options as o
-from ganeti.cli.command import Args, Call
+from ganeti.cli.command import Args, Call, take_one
 from ganeti.cli.programs import CLUSTER
 
 #: What is said of an instance, by its state.
@@ -111,3 +111,38 @@ def go_on(call: Call) -> None:
     """End a pause of recovery."""
     jobs.run(call, duration=0)
     print("Recovery does not pause any more.")
+
+
+@CLUSTER.command("recovery plan", take_one("node", "node_name"), op="OP_CLUSTER_PLAN_RECOVERY")
+def plan(call: Call) -> None:
+    """Show what would happen if a node died now; nothing is changed.
+
+    The times are those after which it has happened at the latest, without the time that a vote or
+    a device takes. The instances start in the order of their tags ganeti:order:N, where there is
+    room now.
+    """
+    found = jobs.run(call)
+    lines = [f"If {found['node']} died now:"]
+    lines += [f"  after {item['after']:.0f} s: {item['text']}" for item in found["moments"]]
+    if found["paused_until"] is not None:
+        lines.append(f"  but not before {time.ctime(found['paused_until'])}: recovery pauses")
+    lines += _describe_starts(found["starts"], proven=found["moments"][-1]["proves"])
+    for title, key in (("These wait for room:", "waits"), ("These stay:", "left")):
+        if found[key]:
+            lines.append(title)
+            lines += [f"  {item['instance']}: {item['reason']}" for item in found[key]]
+    output.print_lines(lines)
+
+
+def _describe_starts(starts: list[dict[str, Any]], *, proven: bool) -> list[str]:
+    if not starts:
+        return ["No instance starts elsewhere."]
+    when = "Then" if proven else "After gnt-node fence --confirm"
+    return [
+        f"{when} these start elsewhere, in this order:",
+        *(
+            f"  {item['instance']} on {item['node'] or 'a node that its job chooses'}"
+            f" (order {item['order']})"
+            for item in starts
+        ),
+    ]

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from ganeti import errors
+from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import GroupUuid
 from ganeti.model.node import Node
@@ -60,13 +61,15 @@ def keeps_capacity(ctx: Context) -> bool:
 
 
 @contextmanager
-def _decision(ctx: Context, template: str, without: str = "") -> Iterator[_Scene]:
+def _decision(
+    ctx: Context, template: str, without: str = "", config: Config | None = None
+) -> Iterator[_Scene]:
     """Ask the nodes; then, until the end of the context, no other job decides."""
-    answers = gather.ask_nodes(ctx, template)
+    answers = gather.ask_nodes(ctx, template, config)
     asked = ctx.clock.monotonic()
     with ctx.boards.decision():
         begin = ctx.clock.monotonic()
-        yield _Scene(ctx, board.see(ctx, answers), without)
+        yield _Scene(ctx, board.see(ctx, answers, config), without)
     _LOG.info(
         "placement decided in %.1f ms, after %.1f ms of waiting for others",
         *((ctx.clock.monotonic() - begin) * 1000, (begin - asked) * 1000),
@@ -179,6 +182,27 @@ def evacuate(
         )
         _claim_moves(ctx, scene.cluster, found)
     return _moves(found)
+
+
+def rescue(
+    ctx: Context, items: Sequence[Instance], node: Node, config: Config, *, claim: bool
+) -> Relocations:
+    """Choose where the instances of a dead node start, in this order, in one decision.
+
+    ``config``: the configuration in which the node is offline. ``claim``: others may not take the
+    places.
+    """
+    with _decision(ctx, _template_of(ctx, items), config=config) as scene:
+        found = relocate.evacuate(
+            scene.cluster,
+            [item.handle for item in items],
+            Leave.PRIMARY,
+            frozenset({node.name}),
+            in_order=True,
+        )
+        if claim:
+            _claim_moves(ctx, scene.cluster, found)
+    return found
 
 
 def change_group(ctx: Context, items: Sequence[Instance], groups: Collection[GroupUuid]) -> Moves:

@@ -22,7 +22,7 @@ from ganeti.opcodes.node import OpNodeFence, OpNodeSetParams
 from ganeti.opcodes.values import JobDep
 from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.planning import recovery
-from ganeti.ops.steps.nodes import departures, fencing
+from ganeti.ops.steps.nodes import departures, fencing, rescue
 
 
 class NodeFence(PlannedOperation[OpNodeFence, Node, dict[str, Any]]):
@@ -69,18 +69,16 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, dict[str, Any]]):
         with self.ctx.services.hold_lease_back(node.uuid) as lease:
             return lease.watchdog
 
-    def _rescue(self) -> recovery.Rescue:
-        ctx = self.ctx
-        return recovery.plan(
-            ctx.config, self.plan, ctx.clock.now(), everything=self.op.all_instances
-        )
+    def _find_places(self, *, claim: bool) -> rescue.Places:
+        everything = self.op.all_instances
+        return rescue.find_places(self.ctx, self.plan, everything=everything, claim=claim)
 
     # run ---------------------------------------------------------------------------------
 
     def preview(self) -> dict[str, Any]:
-        rescue = self._rescue()
-        names = [item.handle for item in rescue.failovers]
-        return {"jobs": [], "proof": "", "failovers": names, "left": _list_left(rescue)}
+        places = self._find_places(claim=False)
+        names = [start.instance.handle for start in places.starts]
+        return {"jobs": [], "proof": "", "failovers": names, "left": _list_left(places)}
 
     def run(self) -> dict[str, Any]:
         ctx, node = self.ctx, self.plan
@@ -95,16 +93,26 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, dict[str, Any]]):
             else:
                 proof = fencing.prove(ctx, node, devices, lease, confirmed=self.op.confirm)
             ctx.log(f"Node {node.name} is dead: {proof}")
-            rescue = self._rescue()
-            for name, why in rescue.left:
-                ctx.warn(f"instance {name} is not started elsewhere: {why}")
-            names = join_names(item.handle for item in rescue.failovers)
-            ctx.log(f"Instances that fail over: {names or 'none'}")
-            role = [] if node.is_proven_dead else [self._make_role(proof)]
-            failovers = self._make_failovers(rescue, len(role))
-            done = departures.submit_all(ctx, self.op, [*role, *failovers])
-            self._note_attempts(rescue, [job for _accepted, job in done["jobs"]][len(role) :])
-        return {**done, "proof": proof, "left": _list_left(rescue)}
+            done = self._start_elsewhere(proof)
+        return {**done, "proof": proof}
+
+    def _start_elsewhere(self, proof: str) -> dict[str, Any]:
+        """Submit the jobs: the role of the node, unless it is known, then the failovers."""
+        ctx, places = self.ctx, self._find_places(claim=True)
+        for name, why in places.left:
+            ctx.warn(f"instance {name} is not started elsewhere: {why}")
+        for name, why in places.roomless:
+            ctx.warn(f"instance {name} waits for room: {why}")
+        names = join_names(start.instance.handle for start in places.starts)
+        ctx.log(f"Instances that fail over: {names or 'none'}")
+        role = [] if self.plan.is_proven_dead else [self._make_role(proof)]
+        failovers = _make_failovers(places.starts, len(role))
+        done = departures.submit_all(ctx, self.op, [*role, *failovers])
+        jobs = [job for _accepted, job in done["jobs"]][len(role) :]
+        handles = (start.instance.handle for start in places.starts)
+        ctx.boards.hand_over(ctx.job.job_id, dict(zip(handles, jobs)))
+        self._note_attempts(places.starts, jobs)
+        return {**done, "left": _list_left(places)}
 
     def _make_role(self, proof: str) -> list[OpCode]:
         node = self.plan
@@ -113,31 +121,40 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, dict[str, Any]]):
             role.powered = False
         return [role]
 
-    def _make_failovers(self, rescue: recovery.Rescue, first: int) -> list[list[OpCode]]:
-        """A job each; they wait for the role of the node, if that is submitted ``first``."""
-        jobs: list[list[OpCode]] = []
-        orders = [get_order(item.tags) for item in rescue.failovers]
-        for item, earlier in zip(rescue.failovers, make_dependencies(orders), strict=True):
-            waits = [JobDep(-len(jobs) - 1, [FinalStatus.SUCCESS])] if first else []
-            waits += [JobDep(job) for job, _ends in earlier]
-            step = OpInstanceFailover(instance_name=item.handle, depends=waits or None)
-            jobs.append([step])
-        return jobs
-
-    def _note_attempts(self, rescue: recovery.Rescue, jobs: list[int]) -> None:
+    def _note_attempts(self, starts: list[rescue.Start], jobs: list[int]) -> None:
         if not jobs:
             return
         node, now = self.plan, self.ctx.clock.now()
 
         def edit(draft: Draft) -> None:
-            for item, job in zip(rescue.failovers, jobs, strict=True):
-                known = draft.config.instances.get(item.uuid)
+            for start, job in zip(starts, jobs, strict=True):
+                known = draft.config.instances.get(start.instance.uuid)
                 if known is not None:
-                    attempt = recovery.count_attempt(known.recovery, node, job, now)
+                    attempt = recovery.count_attempt(known, node, job, now)
                     draft.update(known, recovery=attempt)
 
         self.ctx.store.change("node-fence", self.ctx.author, edit)
 
 
-def _list_left(rescue: recovery.Rescue) -> list[dict[str, str]]:
-    return [{"instance": name, "reason": why} for name, why in rescue.left]
+def _make_failovers(starts: list[rescue.Start], first: int) -> list[list[OpCode]]:
+    """A job each; they wait for the ``first`` job, if there is one, and for their order."""
+    jobs: list[list[OpCode]] = []
+    orders = [get_order(start.instance.tags) for start in starts]
+    for start, earlier in zip(starts, make_dependencies(orders), strict=True):
+        waits = [JobDep(-len(jobs) - 1, [FinalStatus.SUCCESS])] if first else []
+        waits += [JobDep(job) for job, _ends in earlier]
+        step = OpInstanceFailover(
+            instance_name=start.instance.handle,
+            target_node=start.node or None,
+            depends=waits or None,
+        )
+        jobs.append([step])
+    return jobs
+
+
+def _list_left(places: rescue.Places) -> list[dict[str, str]]:
+    """All that do not start now, with the reason."""
+    return [
+        *({"instance": name, "reason": why} for name, why in places.left),
+        *({"instance": name, "reason": f"no room: {why}"} for name, why in places.roomless),
+    ]

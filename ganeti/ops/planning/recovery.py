@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from ganeti.base.text import plural
 from ganeti.model import repair_tags
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
@@ -14,6 +16,9 @@ from ganeti.model.repair_tags import PREFIX, Type
 from ganeti.model.start_order import sort
 from ganeti.storage.registry import traits_of
 
+#: Attempts in clusters that an earlier version made.
+MOST = 3
+
 
 @dataclass(frozen=True)
 class Rescue:
@@ -23,22 +28,37 @@ class Rescue:
     failovers: list[Instance]
     #: that stay: name and reason
     left: list[tuple[str, str]]
+    #: whose job waits or runs
+    starting: list[Instance]
 
 
-def plan(config: Config, node: Node, now: float, *, everything: bool) -> Rescue:
+def plan(
+    config: Config,
+    node: Node,
+    now: float,
+    *,
+    everything: bool,
+    has_ended: Callable[[int], bool],
+) -> Rescue:
     """What to do with the primary instances of a node that is known to be dead.
 
-    ``everything``: also those whose backend parameter ``ha`` or tags do not allow it.
+    ``everything``: also those whose backend parameters or tags do not allow it. ``has_ended``:
+    whether a job is over.
     """
     failovers: list[Instance] = []
     left: list[tuple[str, str]] = []
+    starting: list[Instance] = []
     for item in sorted(config.primaries.get(node.uuid, []), key=lambda one: one.handle):
+        attempt = find_attempt(item, node)
+        if attempt is not None and not has_ended(attempt.job):
+            starting.append(item)
+            continue
         why = _refuse(config, node, item, now, everything=everything)
         if why:
             left.append((item.handle, why))
         else:
             failovers.append(item)
-    return Rescue(sort(failovers), left)
+    return Rescue(sort(failovers), left, starting)
 
 
 def _refuse(config: Config, node: Node, item: Instance, now: float, *, everything: bool) -> str:
@@ -60,23 +80,32 @@ def _refuse(config: Config, node: Node, item: Instance, now: float, *, everythin
     )
     if alone:
         return f"its disks ({', '.join(alone)}) are only on that node"
-    if everything or policy == HaPolicy.FAILOVER:
+    if everything:
+        return ""
+    attempt, most = find_attempt(item, node), config.beparams(item).get("ha_attempts", MOST)
+    if attempt is not None and attempt.number >= most:
+        return f"it was tried {plural(attempt.number, 'time')}, the last time by job {attempt.job}"
+    if policy == HaPolicy.FAILOVER:
         return ""
     levels = [item.tags, config.groups[node.group].tags, config.cluster.tags]
     if any(repair_tags.is_suspended(tags, now) for tags in levels):
         return f"tag {PREFIX}suspend stops automatic repairs"
-    most = repair_tags.find_allowed(levels)
-    if most is None or most < Type.FAILOVER:
+    allowed = repair_tags.find_allowed(levels)
+    if allowed is None or allowed < Type.FAILOVER:
         return f"tag {PREFIX}{Type.FAILOVER.word} is missing on it, its group and the cluster"
     return ""
 
 
-def count_attempt(before: Attempt | None, node: Node, job: int, now: float) -> Attempt:
+def count_attempt(item: Instance, node: Node, job: int, now: float) -> Attempt:
     """The record of a job that starts an instance of a dead node elsewhere."""
-    number = before.number + 1 if before is not None and belongs(before, node) else 1
+    before = find_attempt(item, node)
+    number = 1 if before is None else before.number + 1
     return Attempt(time=now, source=node.uuid, job=job, number=number)
 
 
-def belongs(attempt: Attempt, node: Node) -> bool:
-    """Whether an attempt was made for the last death of a node that was recorded."""
-    return attempt.source == node.uuid and node.fenced is not None and attempt.job > node.fenced.job
+def find_attempt(item: Instance, node: Node) -> Attempt | None:
+    """The attempt that was made for the last death of a node; None without one."""
+    attempt, fenced = item.recovery, node.fenced
+    if attempt is None or attempt.source != node.uuid:
+        return None
+    return attempt if fenced is not None and attempt.job > fenced.job else None

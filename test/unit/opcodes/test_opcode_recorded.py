@@ -87,7 +87,7 @@ BACKUPS = {
     "OP_BACKUP_VERIFY",
 }
 #: Opcodes that recover from the death of a node.
-RECOVERY = {"OP_CLUSTER_PAUSE_RECOVERY", "OP_NODE_FENCE"}
+RECOVERY = {"OP_CLUSTER_PAUSE_RECOVERY", "OP_CLUSTER_PLAN_RECOVERY", "OP_NODE_FENCE"}
 
 
 def test_there_are_76_opcodes_and_ours_and_8_lock_everything() -> None:

@@ -13,7 +13,7 @@ from ganeti import errors
 from ganeti.config.changes import Author
 from ganeti.node import fence_agents
 from ganeti.opcodes import registry, wire
-from ganeti.opcodes.cluster import OpClusterPauseRecovery
+from ganeti.opcodes.cluster import OpClusterPauseRecovery, OpClusterPlanRecovery
 from ganeti.opcodes.node import OpNodeFence
 from ganeti.ops.services import LeaseEnd
 
@@ -115,7 +115,7 @@ def test_a_device_that_lies_meets_a_node_that_answers(cluster: OneProcess) -> No
     """It says off and is on: the lease is waited for, and then the node is called again."""
     Agent(cluster)
     kill(cluster)
-    cluster.lease_end = LeaseEnd(cluster.clock.monotonic() + 0.2, watchdog=False)
+    cluster.lease_end = LeaseEnd(cluster.clock.monotonic() + 0.6, watchdog=False)
     node, before = cluster.node(2).uuid, len(cluster.steps)
     cluster.store.step = lambda _what: None  # type: ignore[method-assign]
 
@@ -261,3 +261,56 @@ def test_recovery_pauses_and_goes_on(cluster: OneProcess) -> None:
     assert cluster.config.cluster.recovery_paused_until is None
     with pytest.raises(errors.OpPrereqError, match="more than 30 days"):
         cluster.run(OpClusterPauseRecovery(duration=10**9))
+
+
+# where they start ------------------------------------------------------------------------------
+
+
+def change(cluster: OneProcess, name: str, **values: Any) -> None:
+    item = cluster.config.instance(name)
+    cluster.store.change("test", Author(), lambda draft: draft.update(item, **values))
+
+
+def plan(cluster: OneProcess, node: str = NODE2) -> dict[str, Any]:
+    result: dict[str, Any] = cluster.run(OpClusterPlanRecovery(node_name=node))
+    return result
+
+
+def test_the_plan_of_a_death_is_what_the_death_does(cluster: OneProcess) -> None:
+    for name, order in ((WEB, 20), (DB, 10)):
+        add(cluster, name, beparams={"ha": "failover"})
+        change(cluster, name, tags=(f"ganeti:order:{order}",))
+    add(cluster, FILES, template="file")
+    change(cluster, FILES, beparams={"ha": "failover"})
+    found = plan(cluster)
+    assert [(item["instance"], item["order"]) for item in found["starts"]] == [(DB, 10), (WEB, 20)]
+    assert [item["instance"] for item in found["left"]] == [FILES]
+    assert found["moments"][-1]["text"] == "nothing more by itself: auto_fence_after is not set"
+    assert not cluster.node(2).offline
+    kill(cluster)
+    fence(cluster, confirm=True)
+    goals = {op.instance_name: op.target_node for op in list_failovers(cluster)}
+    assert goals == {item["instance"]: item["node"] for item in found["starts"]}
+    set_offline(cluster, offline=True, proof="x")
+    with pytest.raises(errors.OpPrereqError, match="is offline; gnt-cluster recovery status"):
+        plan(cluster)
+
+
+def list_failovers(cluster: OneProcess) -> list[Any]:
+    return [op for job in cluster.submitted for op in job if op.op_id == "OP_INSTANCE_FAILOVER"]
+
+
+def test_what_has_no_room_waits_and_takes_none_from_others(cluster: OneProcess) -> None:
+    for name in (WEB, DB):
+        add(cluster, name, beparams={"ha": "failover"})
+    big = {"ha": "failover", "minmem": 2**30, "maxmem": 2**30}
+    change(cluster, DB, beparams=big, tags=("ganeti:order:1",))
+    found = plan(cluster)
+    assert [item["instance"] for item in found["starts"]] == [WEB]
+    (waits,) = found["waits"]
+    assert waits["instance"] == DB
+    assert "needs another" in waits["reason"]
+    kill(cluster)
+    done = fence(cluster, confirm=True)
+    assert [op.instance_name for op in list_failovers(cluster)] == [WEB]
+    assert [item["reason"].partition(":")[0] for item in done["left"]] == ["no room"]

@@ -1,0 +1,37 @@
+"""What is foretold of the death of a node."""
+
+from __future__ import annotations
+
+from ganeti.recovery.forecast import Moment, Rules, foresee
+
+BOTH = Rules(fence_after=60, failover_after=15)
+
+
+def describe(moments: list[Moment]) -> list[tuple[int, str]]:
+    return [(round(moment.after), moment.text) for moment in moments]
+
+
+def test_a_node_with_a_watchdog_is_dead_when_its_lease_is_over() -> None:
+    assert describe(foresee(BOTH, master=False, watchdog=True, devices=["fence agent x"])) == [
+        (59, "the watchdog has reset it, if it still ran"),
+        (65, "the master begins to fence it"),
+        (65, "its lease is over, and its death is proven by lease and watchdog"),
+    ]
+
+
+def test_the_death_of_the_master_is_first_found_by_a_candidate() -> None:
+    found = describe(foresee(BOTH, master=True, watchdog=False, devices=["fence agent x"]))
+    assert found == [
+        (18, "a candidate asks for votes, and becomes the master"),
+        (83, "the master begins to fence it"),
+        (95, "its lease is over, and its death is proven by fence agent x"),
+    ]
+
+
+def test_what_is_not_set_ends_it() -> None:
+    def last(rules: Rules, *, master: bool = False, devices: tuple[str, ...] = ("x",)) -> str:
+        return foresee(rules, master=master, watchdog=False, devices=devices)[-1].text
+
+    assert "auto_failover_after is not set" in last(Rules(60, 0), master=True)
+    assert "auto_fence_after is not set" in last(Rules(0, 15))
+    assert "nothing can prove its death" in last(BOTH, devices=())
