@@ -174,5 +174,5 @@ def stand_in_for_xl(root: Path, world: Path) -> None:
     program = root / "usr/local/sbin/xl"
     program.parent.mkdir(parents=True)
     script = Path(__file__).with_name("stand_in_xl.py")
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -S {script} {world} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -ES {script} {world} "$@"\n')
     program.chmod(0o755)
