@@ -17,6 +17,7 @@ from waiting import wait_for
 
 from ganeti import constants, errors
 from ganeti.base import process
+from ganeti.base.files import FileLock
 from ganeti.luxi.client import Client
 from ganeti.net.tls.contexts import Identity
 from ganeti.rpc.calls import NodeCalls
@@ -110,9 +111,10 @@ def test_one_that_ends_again_waits_and_is_given_up_at_last(cluster: Cluster) -> 
     wait_for(lambda: log(cluster).count("was tried a moment ago") > 0, "it waits")
     assert not guest(cluster).exists()
     [path] = memories(cluster)
-    memory = json.loads(path.read_text())
-    memory["instance"][WEB]["restart_when"] -= 60
-    path.write_text(json.dumps(memory))
+    with FileLock(cluster.paths().watcher_memory_lock).hold():  # a watcher may be at work
+        memory = json.loads(path.read_text())
+        memory["instance"][WEB]["restart_when"] -= 60
+        path.write_text(json.dumps(memory))
     comes_back(guest(cluster))
     assert len(starts(cluster)) == len(known) + 1
     memory = json.loads(path.read_text())

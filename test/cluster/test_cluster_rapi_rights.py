@@ -151,7 +151,7 @@ def test_unknown_users_cannot_be_told_from_known_ones_by_time(rapi: RapiDaemon) 
         return time.perf_counter() - began
 
     # One after the other, so that whatever else the machine does falls on all of them.
-    rounds = [(seconds(rapi.user), seconds("writer"), seconds("ghost")) for _ in range(13)]
+    rounds = [(seconds(rapi.user), seconds("writer"), seconds("ghost")) for _ in range(30)]
     bcrypt, plain, unknown = (min(column) for column in zip(*rounds[1:]))
     assert 0.5 < plain / unknown < 2
     assert 0.5 < bcrypt / unknown < 2
