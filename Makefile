@@ -8,9 +8,9 @@ EDITABLE := --quiet --disable-pip-version-check --no-deps --config-settings edit
 PREFIX ?= /usr/local
 DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
-# Tests of one file share what they set up, so files are what runs side by side. One more than two
+# Tests of one file share what they set up, so files are what runs side by side. Two more than two
 # processors have work for: tests of daemons and of time-outs wait.
-SIDE_BY_SIDE := --side-by-side 3
+SIDE_BY_SIDE := --side-by-side 4
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper
@@ -37,7 +37,7 @@ demo-stop: ## end the demo cluster and remove it
 check: $(VENV)/dev.stamp ## everything that must hold before a change lands, side by side
 	@$(MAKE) --no-print-directory --keep-going -j 4 lint types imports test
 
-test: $(VENV)/dev.stamp ## all tests, three files at a time; TESTS=... for some of them
+test: $(VENV)/dev.stamp ## all tests, four files at a time; TESTS=... for some of them
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(TESTS)
 
 test-unit: $(VENV)/dev.stamp ## tests of single modules
