@@ -115,8 +115,6 @@ class Ladder:
             self._looked = True
             return
         proof, self._proof = self._proof, None
-        if self._left and self._left[0] is proof:
-            self._left.pop(0)
         assert proof is not None
         self._left = []  # it lives, so no rung can prove anything
         self._reasons.append(f"{proof.value}: the node answers, so it is not dead")

@@ -84,3 +84,44 @@ def test_certificates_that_cannot_be_read_are_refused() -> None:
     for text in ("", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"):
         with pytest.raises(errors.ParameterError):
             https.make_context(text)
+
+
+@pytest.mark.parametrize("surplus", [0, 1])
+def test_a_longer_answer_than_allowed_is_none(tmp_path: Path, surplus: int) -> None:
+    assert https.MOST == 65536
+    size = https.MOST + surplus
+    with serve(tmp_path, lambda request: Reply(200, b"x" * size)) as server:
+        context = https.make_context(server.authority)
+        if not surplus:
+            assert len(https.request("GET", server.url, context=context, timeout=10).body) == size
+            return
+        with pytest.raises(errors.RemoteError, match="answers with more than 65536 bytes"):
+            https.request("GET", server.url, context=context, timeout=10)
+
+
+def test_why_a_server_is_not_used_is_in_the_message(tmp_path: Path) -> None:
+    other = certs.self_signed("other", ["127.0.0.1"])
+    with serve(tmp_path) as server:
+        context = https.make_context(other.cert.decode())
+        with pytest.raises(errors.RemoteError, match=r"its certificate is not accepted: .*self"):
+            https.request("GET", server.url, context=context, timeout=10)
+        url = server.url
+    with pytest.raises(errors.RemoteError, match="Connection refused"):
+        https.request("GET", url, context=context, timeout=10)
+
+
+def test_the_whole_answer_may_take_twice_the_time_of_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    class Noting(threading.Timer):
+        def start(self) -> None:
+            made.append((self.interval, self.daemon))
+            super().start()
+
+    monkeypatch.setattr(threading, "Timer", Noting)
+    with serve(tmp_path) as server:
+        context = https.make_context(server.authority)
+        assert https.request("GET", server.url, context=context, timeout=7).status == 204
+    assert made == [(14, True)]

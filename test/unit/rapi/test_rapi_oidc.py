@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from https_server import Server, serve
+from https_server import Reply, Request, Server, serve
 from identity_provider import KEY, Idp
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, RSAKey
 
 from ganeti import errors
-from ganeti.base.clock import SYSTEM
+from ganeti.base.clock import SYSTEM, Clock
 from ganeti.rapi import oidc, oidc_tokens
 from ganeti.rapi.login_settings import OidcSettings
 from ganeti.rapi.oidc import Providers, Rejected
@@ -24,6 +26,17 @@ from ganeti.rapi.oidc import Providers, Rejected
 HERE = "192.0.2.1"
 OTHER = RSAKey.generate_key(2048, {"kid": "one"}, private=True)
 CURVE = ECKey.generate_key("P-256", {"kid": "two"}, private=True)
+
+
+@dataclass
+class SetClock(Clock):
+    moment: float
+
+    def monotonic(self) -> float:
+        return self.moment
+
+    def advance(self, seconds: float) -> None:
+        self.moment += seconds
 
 
 @dataclass
@@ -48,7 +61,7 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     idp = Idp()
-    with serve(tmp_path, idp.answer) as server:
+    with serve(tmp_path, lambda request: idp.answer(request)) as server:
         idp.url = server.url
         (tmp_path / "ca.pem").write_text(server.authority)
         made = OidcSettings(
@@ -153,6 +166,7 @@ def test_new_keys_are_fetched_once_a_minute(desk: Desk, monkeypatch: pytest.Monk
 
 def test_a_state_counts_once_for_one_browser_and_one_provider(desk: Desk) -> None:
     place, browser = desk.providers.begin("corp", HERE)
+    assert len(browser) == 43  # 256 bits
     answer = desk.idp.approve(place)
     assert desk.providers.finish("corp", answer, browser)()
     with pytest.raises(Rejected, match="over") as caught:
@@ -245,3 +259,89 @@ def test_what_is_not_a_token_is_refused(token: object) -> None:
 def test_what_are_not_keys_is_refused(value: object) -> None:
     with pytest.raises(errors.AuthenticationError):
         oidc_tokens.verify("a.b.c", oidc_tokens.read_keys(value), None, "n", 0.0)  # type: ignore[arg-type]
+
+
+def test_the_log_in_page_lists_providers_by_name(desk: Desk) -> None:
+    fields = {name: getattr(desk.settings["corp"], name) for name in OidcSettings.__struct_fields__}
+    desk.settings["alpha"] = OidcSettings(**{**fields, "title": "Alpha Inc"})
+    assert desk.providers.list_methods() == [
+        {"name": "oidc", "title": "Alpha Inc", "url": "/2/oidc/alpha/login"},
+        {"name": "oidc", "title": "corp", "url": "/2/oidc/corp/login"},
+    ]
+
+
+def _attempt(address: str, begun: float) -> oidc.Attempt:
+    settings = OidcSettings(
+        issuer="i", client_id="c", client_secret="s", redirect_uri="r", groups={}
+    )
+    cookie = hashlib.sha256(b"cookie").digest()
+    return oidc.Attempt("corp", settings, address, begun, "a nonce", "a verifier", cookie)
+
+
+def test_an_attempt_lives_for_ten_minutes_and_hides_its_secrets() -> None:
+    clock = SetClock(1000.0)
+    attempts = oidc.Attempts(clock)
+    made = _attempt(HERE, clock.monotonic())
+    states = [attempts.add(made) for _ in range(2)]
+    assert all(len(state) == 43 for state in states)
+    shown = repr(made)
+    assert not any(secret in shown for secret in ("nonce", "verifier", "browser"))
+    clock.advance(600)
+    assert attempts.take(states[0], "corp", "cookie") is made
+    clock.advance(0.5)
+    with pytest.raises(Rejected, match="over"):
+        attempts.take(states[1], "corp", "cookie")
+
+
+def test_attempts_of_all_addresses_are_bounded_until_they_are_over() -> None:
+    clock = SetClock(1000.0)
+    attempts = oidc.Attempts(clock)
+    for number in range(2000):
+        attempts.add(_attempt(f"192.0.2.{number // 50}", clock.monotonic()))
+    with pytest.raises(errors.ThrottledError) as caught:
+        attempts.add(_attempt("198.51.100.1", clock.monotonic()))
+    assert caught.value.args[1] == 60
+    clock.advance(600)
+    assert attempts.add(_attempt("198.51.100.1", clock.monotonic()))
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, "refused"),
+        (401, "refused"),
+        (403, "refused"),
+        (404, "unreachable"),
+        (500, "unreachable"),
+    ],
+)
+def test_how_the_provider_refuses_the_code(desk: Desk, status: int, code: str) -> None:
+    honest = desk.idp.answer
+    place, browser = desk.providers.begin("corp", HERE)
+    desk.idp.answer = lambda asked: (
+        Reply(status, b"{}") if asked.path == "/token" else honest(asked)
+    )
+    with pytest.raises(Rejected) as caught:
+        desk.providers.finish("corp", desk.idp.approve(place), browser)
+    assert caught.value.code == code
+
+
+def test_a_slow_provider_takes_four_places_and_no_more(desk: Desk) -> None:
+    honest, begun, go = desk.idp.answer, threading.Semaphore(0), threading.Event()
+
+    def wait(asked: Request) -> Reply:
+        begun.release()
+        go.wait(20)
+        return honest(asked)
+
+    desk.idp.answer = wait
+    waiting = [threading.Thread(target=desk.providers.begin, args=("corp", HERE)) for _ in range(4)]
+    for thread in waiting:
+        thread.start()
+    for _ in waiting:
+        assert begun.acquire(timeout=4)
+    with pytest.raises(Rejected, match="Too many log-ins wait"):
+        desk.providers.begin("corp", HERE)
+    go.set()
+    for thread in waiting:
+        thread.join()
