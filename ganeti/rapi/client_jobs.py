@@ -123,7 +123,8 @@ class JobsClient(ObjectsClient):
         """What happens in the cluster, as it happens; ends only with an error, or when closed.
 
         Each event has ``id``, ``time``, ``kind``, ``change``, ``object`` and ``data``; the first
-        one has the kind ``start`` and says that nothing is missed from now on. ``after`` is the
+        one has the kind ``start`` and says that nothing is missed from now on. ``away`` says that
+        the master daemon does not answer; ``start`` follows when it does. ``after`` is the
         ``id`` of the last event that is known. A broken connection is taken up again where it
         broke, with ``reconnect`` once in a row.
 

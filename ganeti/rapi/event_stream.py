@@ -1,13 +1,14 @@
 """The cluster's events for any number of readers, as Server-Sent Events.
 
 One LUXI wait brings them all; the latest are kept here as well, so a reader that comes back within
-a while misses nothing. A reader that does not read is dropped and disturbs nobody.
+a while misses nothing. A reader that does not read is dropped and disturbs nobody. Readers are told
+when the master does not answer, and when it does again.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ KEPT = 10_000
 KEPT_BYTES = 16 * 1024 * 1024
 #: Bytes a reader may be behind.
 BACKLOG = 4 * 1024 * 1024
-HEARTBEAT = 15.0
+HEARTBEAT = 5.0
 #: Seconds after which a reader has to connect and authenticate again (a token may have expired).
 LONGEST = 3600.0
 #: Seconds of one LUXI wait, and before the next one when the master is away.
@@ -88,6 +89,7 @@ class EventStream:
         self._last = 0
         self._started = False
         self._caught_up = False
+        self._is_away = False
         self._readers: dict[WaitingClient, Wish] = {}
         self._early: list[tuple[WaitingClient, Wish]] = []
 
@@ -125,6 +127,8 @@ class EventStream:
             self._begin(reader, wish)
         else:
             self._early.append((reader, wish))
+            if self._is_away:
+                self._send(reader, self._frame("away", {}, self._last))
         if not self._started:
             self._started = True
             self._loop.call_later(self._heartbeat, self._beat)
@@ -151,6 +155,8 @@ class EventStream:
             for i in range(start, len(self._ring))
             if self._ring[i].is_wanted(wish)
         ]
+        if self._is_away:
+            frames.append(self._frame("away", {}, self._last))
         self._readers[reader] = wish
         self._send(reader, b"".join(frames))
 
@@ -182,19 +188,25 @@ class EventStream:
     # the master
 
     def _ask_next(self, after: str | None) -> None:
-        """Ask for what comes next; without waiting until there is nothing more."""
-        wait = _WAIT if self._caught_up else 0
+        """Ask for what comes next; without waiting while the master may have more at once, and
+        to learn that it answers again.
+        """
+        wait = _WAIT if self._caught_up and not self._is_away else 0
         self._luxi.ask(
             "WaitForEvents", [after, None, wait], self._handle_answer, self._handle_failure
         )
 
     def _handle_failure(self, err: errors.GanetiError) -> None:
         log.info("events: %s", errors.text(err))
+        if not self._is_away:
+            self._is_away = True
+            self._send_name([*self._readers, *(reader for reader, _wish in self._early)], "away")
         position = f"{self._run}-{self._last}" if self._run else None
         self._loop.call_later(_PAUSE, lambda: self._ask_next(position))
 
     def _handle_answer(self, answer: dict[str, Any]) -> None:
         run, _, number = answer["last"].rpartition("-")
+        was_away, self._is_away = self._is_away, False
         if not self._run:
             # Begin with all that the master still has.
             self._run, self._last = run, 0
@@ -203,10 +215,11 @@ class EventStream:
         if run != self._run or (answer["lost"] and self._caught_up):
             self._ring.clear()
             self._run, self._last = run, int(number)
-            for reader in [*self._readers]:
-                self._send(reader, self._frame("lost", {}, self._last))
+            self._send_name([*self._readers], "lost")
             self._ask_next(answer["last"])
             return
+        if was_away:
+            self._send_name([*self._readers], "start")
         kept = [self._keep(event) for event in answer["events"]]
         for item in kept:
             self._ring.append(item, len(item.frame))
@@ -217,6 +230,11 @@ class EventStream:
             # Nothing more was there when the wait began, or it ended without news.
             self._let_in()
         self._ask_next(answer["last"])
+
+    def _send_name(self, readers: Sequence[WaitingClient], name: str) -> None:
+        frame = self._frame(name, {}, self._last)
+        for reader in readers:
+            self._send(reader, frame)
 
     def _let_in(self) -> None:
         self._caught_up = True

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from ganeti.base import daemon
+from ganeti.paths import HOSTNAME_VARIABLE, ROOTDIR_VARIABLE, Paths
 from ganeti.rapi import openapi
 from ganeti.rapi.routes import ROUTES
 
@@ -49,14 +51,25 @@ class Local:
             if name != "PATH":
                 self.env[name] = value.strip("'")
         self.env["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        self.url = self.env["RAPI_URL"] + "/ui/"
+
+    @property
+    def url(self) -> str:
+        return self.env["RAPI_URL"] + "/ui/"
+
+    def pid(self, name: str, node: str = "node1") -> int:
+        """The process of a daemon, which must run."""
+        found = daemon.running_pid(Paths(self.directory / node).pid_file(name))
+        assert found is not None, f"{name} does not run on {node}"
+        return found
 
     def tool(self, verb: str, *words: str) -> str:
         command = [str(HERE / "tools/local-cluster"), verb, "--dir", str(self.directory), *words]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    def run(self, *words: str) -> str:
-        made = subprocess.run(words, env=self.env, capture_output=True, text=True, check=False)
+    def run(self, *words: str, node: str = "node1") -> str:
+        env = {**self.env, ROOTDIR_VARIABLE: str(self.directory / node)}
+        env[HOSTNAME_VARIABLE] = f"{node}.example.com"
+        made = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
         assert made.returncode == 0, made.stdout + made.stderr
         return made.stdout
 
@@ -95,6 +108,7 @@ def open_page(browser: Any, local: Local) -> Iterator[Any]:
     context = browser.new_context(
         viewport={"width": 1360, "height": 820}, ignore_https_errors=True, color_scheme="light"
     )
+    context.set_default_timeout(60_000)  # a machine may be busy with other things
     made = context.new_page()
     wrong: list[str] = []
     asked: set[tuple[str, str]] = set()
@@ -105,8 +119,10 @@ def open_page(browser: Any, local: Local) -> Iterator[Any]:
     )
     context.on("request", lambda request: asked.add((request.method, request.url)))
     log_in(made, local)
-    yield made
-    context.close()
+    try:
+        yield made
+    finally:
+        context.close()
     assert wrong == []
     assert [one for one in sorted(asked) if not is_public(local.env["RAPI_URL"], *one)] == []
 
@@ -118,6 +134,35 @@ def described() -> list[tuple[str, re.Pattern[str]]]:
         (method.upper(), re.compile(re.sub(r"\\{[^/]+\\}", "[^/]+", re.escape(path))))
         for path, methods in openapi.document(ROUTES)["paths"].items()
         for method in methods
+    ]
+
+
+def described_requests() -> list[tuple[str, str, list[str]]]:
+    """Method, path and members of the body that take a text, of each request that changes."""
+    document = openapi.document(ROUTES)
+
+    def takes_text(schema: Any) -> bool:
+        while "$ref" in schema:
+            schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        kinds = schema.get("type", [])
+        choices = schema.get("anyOf", []) + schema.get("oneOf", [])
+        is_text = "string" in ([kinds] if isinstance(kinds, str) else kinds)
+        return (is_text and "enum" not in schema) or any(takes_text(one) for one in choices)
+
+    return [
+        (
+            method.upper(),
+            path,
+            [
+                name
+                for name, schema in content["schema"].get("properties", {}).items()
+                if takes_text(schema)
+            ],
+        )
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+        if method in ("post", "put")
+        for content in operation.get("requestBody", {}).get("content", {}).values()
     ]
 
 

@@ -15,6 +15,20 @@ export class ApiError extends Error {
   }
 }
 
+/** Called when the server cannot be reached. */
+export const trouble = { tell: () => {} };
+
+/** @param {string} address @param {RequestInit} init */
+async function reach(address, init) {
+  try {
+    return await fetch(address, init);
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    trouble.tell();
+    throw new TypeError(t.link.unreachable, { cause: error });
+  }
+}
+
 /** @param {Response} response @returns {Promise<string>} */
 async function problemOf(response) {
   try {
@@ -38,7 +52,7 @@ export async function send(method, path, more = {}) {
   const headers = { "X-Requested-With": "ui", ...more.headers };
   if (more.body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET" && session.value?.csrf) headers["X-Ganeti-CSRF"] = session.value.csrf;
-  const response = await fetch(query ? `${path}?${query}` : path, {
+  const response = await reach(query ? `${path}?${query}` : path, {
     method,
     headers,
     body: more.body === undefined ? undefined : JSON.stringify(more.body),
@@ -114,11 +128,20 @@ export async function findSession() {
   }
 }
 
+/** Takes the session of another window of this browser, in place of one that ended. @returns {Promise<boolean>} whether there is one */
+export async function takeOver() {
+  const found = await maybe("/2/sessions/current").catch(() => null);
+  if (!found) return false;
+  session.value = found;
+  expired.value = false;
+  return true;
+}
+
 /** @param {Record<string, string>} proof user and password, or token */
 export async function logIn(proof) {
-  const made = await call("POST", "/2/sessions", { body: proof });
-  session.value = made;
+  session.value = await call("POST", "/2/sessions", { body: proof });
   expired.value = false;
+  localStorage.setItem("login", String(Date.now())); // other windows hear of it
 }
 
 export async function logOut() {

@@ -3,7 +3,7 @@ import { findSession, logOut, session } from "./api.js";
 import { effect, html, render, signal } from "./html.js";
 import { BY_PATH, KINDS } from "./kinds.js";
 import { route, url } from "./router.js";
-import { activeJobs, begin, cluster, link, lists } from "./store.js";
+import { activeJobs, begin, cluster, link, linkSince, lists, now } from "./store.js";
 import { t } from "./text.js";
 import { DetailPage } from "./view/detail.js";
 import { Dock } from "./view/dock.js";
@@ -43,11 +43,22 @@ function Nav() {
     <div><h2>${t.nav.access}</h2><${NavLink} path="sessions" icon="◔" text=${t.nav.sessions} /></div></nav>`;
 }
 
+/** Seconds after which a lost connection may mean that another node is the master. */
+const LONG = 10;
+
+/** The same page at the address of the cluster, which goes with the master; for who came by the name of a node. */
+function Elsewhere() {
+  const name = cluster.value?.name;
+  if (link.value !== "lost" || now.value - linkSince.value < LONG || !name || name === location.hostname) return null;
+  const port = location.port && `:${location.port}`;
+  return html`<a href=${`https://${name}${port}${location.pathname}`}>${t.link.elsewhere(name)}</a>`;
+}
+
 function Top() {
   return html`<header class="top">
     <button class="quiet burger" aria-label=${t.nav.label} aria-expanded=${isMenuOpen.value} onClick=${() => (isMenuOpen.value = !isMenuOpen.value)}>☰</button>
     <a class="brand" href="/ui/"><img src="/ui/icon.svg" alt="" width="20" height="20" /> ${cluster.value?.name ?? t.product}</a>
-    <span class=${`link ${link.value}`} role="status"><i aria-hidden="true"></i>${t.link[/** @type {keyof typeof t.link} */ (link.value)]}</span>
+    <span class=${`link ${link.value}`} role="status"><i aria-hidden="true"></i>${t.link[/** @type {keyof typeof t.link} */ (link.value)]}</span><${Elsewhere} />
     <span class="grow"></span>
     <label class="theme"><span class="hidden">${t.theme.label}</span><select value=${theme.value} onChange=${(/** @type {any} */ e) => (theme.value = e.target.value)}>${/** @type {const} */ (["auto", "light", "dark"]).map((name) => html`<option key=${name} value=${name} selected=${theme.value === name}>${t.theme[name]}</option>`)}</select></label>
     <span class="who" title=${t.login.asUser(session.value?.user ?? "")}>${session.value?.user}</span><button class="quiet" onClick=${logOut}>${t.login.out}</button></header>`;

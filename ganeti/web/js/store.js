@@ -1,5 +1,5 @@
 // What the page knows of the cluster: lists by kind, kept as they are now by the event stream.
-import { ApiError, get, maybe, query, send } from "./api.js";
+import { ApiError, get, maybe, query, send, trouble } from "./api.js";
 import { batch, computed, signal } from "./html.js";
 import { KINDS } from "./kinds.js";
 import { merged, toObjects } from "./model/rows.js";
@@ -11,8 +11,12 @@ import { Frames, pause, stale } from "./model/stream.js";
 export const lists = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, signal(/** @type {Row[] | null} */ (null))]));
 /** Problems of loading by kind. @type {{value: Record<string, string>}} */
 export const problems = signal({});
-/** Whether the event stream is there: connecting, live or lost. */
+/** Whether the event stream is there: connecting, live, away (the master does not answer) or lost. */
 export const link = signal("connecting");
+/** Since when it is as it is, in seconds since 1970. */
+export const linkSince = signal(Date.now() / 1000);
+/** Counts how often events were lost: what is not a list here has to be loaded again then. */
+export const healed = signal(0);
 export const cluster = signal(/** @type {any} */ (null));
 export const api = signal(/** @type {any} */ (null));
 export const health = signal(/** @type {any} */ (null));
@@ -122,6 +126,7 @@ function flush() {
 
 /** Loads everything that is shown again, after events were lost. */
 function loadAll() {
+  healed.value += 1;
   refresh("cluster", "*");
   for (const kind of Object.keys(lists)) {
     if (lists[kind].value !== null || problems.value[kind]) void load(kind);
@@ -152,8 +157,16 @@ export async function begin() {
 
 // events
 
+/** Milliseconds without even a heartbeat, of which one comes every 5 seconds, until the connection counts as lost. */
+const SILENCE = 12_000;
 let last = "";
 let running = false;
+
+/** @param {string} state */
+function setLink(state) {
+  if (link.value !== state) linkSince.value = Date.now() / 1000;
+  link.value = state;
+}
 
 async function follow() {
   if (running) return;
@@ -164,12 +177,12 @@ async function follow() {
     } catch (error) {
       hear();
       if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
-        link.value = error.status === 403 ? "none" : "lost";
+        setLink(error.status === 403 ? "none" : "lost");
         running = false;
         return;
       }
     }
-    link.value = "lost";
+    setLink("lost");
     await new Promise((done) => setTimeout(done, pause(tries) * 1000));
   }
 }
@@ -187,9 +200,10 @@ export function resume() {
 /** @param {() => void} connected */
 async function read(connected) {
   const stop = new AbortController();
-  let silence = window.setTimeout(() => stop.abort(), 40_000);
-  const offline = () => stop.abort();
-  window.addEventListener("offline", offline);
+  const hangUp = () => stop.abort();
+  let silence = window.setTimeout(hangUp, SILENCE);
+  window.addEventListener("offline", hangUp);
+  trouble.tell = hangUp;
   try {
     const headers = { Accept: "text/event-stream", ...(last ? { "Last-Event-ID": last } : {}) };
     const response = await send("GET", "/2/events", { headers, signal: stop.signal });
@@ -200,25 +214,31 @@ async function read(connected) {
       const { done, value } = await reader.read();
       if (done) return;
       clearTimeout(silence);
-      silence = window.setTimeout(() => stop.abort(), 40_000);
+      silence = window.setTimeout(hangUp, SILENCE);
       const found = frames.add(decoder.decode(value, { stream: true }));
       if (found.length) batch(() => found.forEach((frame) => take(frame, connected)));
     }
   } finally {
     clearTimeout(silence);
-    window.removeEventListener("offline", offline);
+    window.removeEventListener("offline", hangUp);
+    trouble.tell = () => {};
   }
 }
 
 /** @param {import("./model/stream.js").Frame} frame @param {() => void} connected */
 function take(frame, connected) {
-  const isNew = !last;
+  if (frame.event === "away") {
+    connected();
+    setLink("away");
+    hear();
+    return;
+  }
   if (frame.id) last = frame.id;
   if (frame.event === "start" || frame.event === "lost") {
     connected();
-    // Whatever was asked while the connection was away may have failed.
-    if (!isNew && (frame.event === "lost" || link.value !== "live")) loadAll();
-    link.value = "live";
+    // Whatever was asked while the connection or the master was away may have failed.
+    if (frame.event === "lost" || link.value === "lost" || link.value === "away") loadAll();
+    setLink("live");
     hear();
     return;
   }

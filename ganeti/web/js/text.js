@@ -17,7 +17,7 @@ export const t = {
   fields: {
     name: "Name", status: "Status", state: "State", node: "Node", secondary: "Secondary", os: "OS", memory: "Memory", vcpus: "vCPUs",
     disk: "Disk", template: "Template", addresses: "Addresses", tags: "Tags", group: "Group", hypervisor: "Hypervisor", created: "Created",
-    role: "Role", cpus: "CPUs", primaries: "Primaries", secondaries: "Secondaries", address: "Address", freeOf: (/** @type {string} */ free, /** @type {string} */ all) => `${free} of ${all} free`, policy: "Policy",
+    role: "Role", cpus: "CPUs", primaries: "Primaries", secondaries: "Secondaries", address: "Address", usedOf: (/** @type {string} */ used, /** @type {string} */ all) => `${used} of ${all} used`, freeOf: (/** @type {string} */ free, /** @type {string} */ all) => `${free} of ${all} free`, policy: "Policy",
     nodes: "Nodes", instances: "Instances", uuid: "UUID", size: "Size", instance: "Instance", index: "Index", mode: "Mode",
     network: "Network", gateway: "Gateway", network6: "IPv6 network", free: "Free", usedCount: "Used", groups: "Groups", owner: "Owner",
     expires: "Expires", note: "Note", description: "Description", copies: "Copies", source: "Source", id: "Id", summary: "Summary",
@@ -79,7 +79,7 @@ export const t = {
     },
     out: "Log out", failed: "Log-in failed", asUser: (/** @type {string} */ user) => `Logged in as ${user}`,
   },
-  link: { live: "live", connecting: "connecting", lost: "connection lost – trying again", none: "no events for this user" },
+  link: { live: "live", connecting: "connecting", lost: "connection lost – trying again", away: "the master daemon does not answer – waiting for it", unreachable: "The server cannot be reached.", elsewhere: (/** @type {string} */ name) => `If another node is the master now, go to ${name}`, none: "no events for this user" },
   theme: { label: "Theme", auto: "System", light: "Light", dark: "Dark" },
   list: {
     search: "Search, or a filter such as status == \"running\" and \"web\" in tags", searchLabel: "Search or filter", columns: "Columns",
@@ -91,6 +91,7 @@ export const t = {
     submit: "Submit", dryRun: "Dry run", plan: "Plan", close: "Close", more: (/** @type {number} */ n) => `More parameters (${n})`, general: "Job: priority, reason, dependencies",
     command: "Command", call: "API call", needed: (/** @type {string} */ names) => `Still needed: ${names}`, add: "Add", removeRow: "Remove this row",
     standard: "default", yes: "yes", no: "no", confirm: (/** @type {string} */ name) => `Type ${name} to confirm`, submitted: (/** @type {number} */ id) => `Job ${id} was submitted`,
+    partly: (/** @type {number} */ done, /** @type {number} */ all, /** @type {string} */ problem) => `${done} of ${all} objects have their job. The next one failed: ${problem} Submit again for the others.`,
     dryGood: "The dry run found no problem.", planTitle: "What the allocator thinks", planNode: (/** @type {string} */ nodes) => `It would go to ${nodes}`, noPlace: "No node has room", noMoves: "Nothing would be moved.", hint: "It would fit if you", working: "Working", key: "parameter", value: "value", bulk: (/** @type {number} */ n) => `One job for each of ${n} objects`, consequence: "What this does", where: "place", change: "change", rights: "Your rights do not allow this.",
   },
   jobs: {
@@ -101,7 +102,7 @@ export const t = {
     health: "Health", capacity: "Capacity", running: "Running jobs", changes: "Recent changes", findings: "Findings of the last verify", noFindings: "The last verify found nothing.",
     noVerify: "No verify has run yet", lastVerify: "Last verify", lastWatcher: "Last watcher run", noWatcher: "It has not run yet", watcherPaused: "Watcher paused until", queue: "Job queue", queueDrained: "takes no new jobs", offline: "Offline nodes", certificates: "Certificates", nodesDown: "Nodes not reachable", guestsDown: "Guests not as wanted", lateBackups: "Backups are late",
     memory: "Memory", disk: "Disk", cpu: "vCPUs on CPUs", instances: "Instances", nodes: "Nodes", nPlusOne: "N+1", nPlusOneGood: "The loss of any node is covered", nPlusOneBad: "Not all losses are covered", noChanges: "No changes yet", allGood: "Everything is as it should be", degraded: "degraded mirror", running1: "running",
-    fails: (/** @type {string} */ what) => `${what} could not be loaded`, since: "since", untilCert: "until", jobsNone: "Nothing runs now.", used: "used",
+    fails: (/** @type {string} */ what) => `${what} could not be loaded`, since: "since", untilCert: "until", jobsNone: "Nothing runs now.",
   },
   detail: { summary: "Summary", nics: "NICs", disks: "Disks", history: "History", events: "Events", graphs: "Graphs", parameters: "Parameters", guests: "Instances", missing: "There is no such object, or not any more.", noHistory: "No changes are recorded", noSamples: "No samples yet", hour: "Hour", day: "Day", month: "Month", mirrors: "Mirror state", all: "All fields", openBy: (/** @type {string} */ users) => `Open by ${users}`, others: (/** @type {number} */ n) => `and ${n} more`, snapshots: "Snapshots", noSnapshots: "There are no snapshots.", repository: "Repository", backups: "Backups", made: "Made", noBackups: "none", stopFirst: "The instance must be stopped.", lastBackup: "Last backup", allBackups: "All backups", proven: "Verified", verified: "Verified", proof: "Proof", notVerified: "not verified", unreadable: "not readable", consistency: "Consistency", stored: "Stored", neverProven: "never", schedule: "Schedule", primary: "primary", secondary: "secondary", every: (/** @type {number} */ hours) => `every ${hours} hours`, changed: "changed", added: "added", removed: "removed", by: "by", inJob: "job", link: "Link", mac: "MAC", ip: "IP", networkName: "Network", graphTable: "Latest values" },
   map: { title: "Map", help: "Drag an instance to another node to migrate it. With the keyboard: press Enter on an instance, then choose a node.", empty: "free", system: "system", to: (/** @type {string} */ a, /** @type {string} */ b) => `Migrate ${a} to ${b}`, asking: "Asking the allocator", choose: "choose a node, or press Escape", mem: "mem", disk: "disk", cpu: "cpu" },

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ganeti import errors
 from ganeti.net.loop import Loop
 from ganeti.rapi import event_stream
 from ganeti.rapi.event_stream import EventStream, Wish
@@ -51,10 +52,14 @@ class Master:
         self.loop = loop
         self.asked: list[Any] = []
         self.number = 0
+        self.is_away = False
         Master.last = self
 
-    def ask(self, _name: str, args: list[Any], done: Any, _failed: Any) -> None:
-        self.asked.append((args, done))
+    def ask(self, _name: str, args: list[Any], done: Any, failed: Any) -> None:
+        self.asked.append((args, done, failed))
+        if self.is_away:
+            self.loop.call_soon(lambda: failed(errors.ConnectionClosedError("nobody is there")))
+            return
         if args[2] == 0 or args[0] is None:
             position = args[0] or "run-0"
             self.loop.call_soon(lambda: done({"events": [], "last": position, "lost": False}))
@@ -75,6 +80,12 @@ class Master:
             )
         done, last = self.asked[-1][1], f"run-{self.number}"
         self.loop.call_soon(lambda: done({"events": wire, "last": last, "lost": False}))
+
+    def leave(self) -> None:
+        """End the open wait, and answer no more."""
+        self.is_away = True
+        failed = self.asked[-1][2]
+        self.loop.call_soon(lambda: failed(errors.ConnectionClosedError("gone")))
 
     def close(self) -> None:
         pass
@@ -176,3 +187,23 @@ def test_silence_is_broken_by_heartbeats(monkeypatch: pytest.MonkeyPatch) -> Non
         assert until(rig.read(), b": heartbeat\n\n: heartbeat\n\n")
     finally:
         rig.stop()
+
+
+def test_a_master_that_is_away_is_told_and_its_return_too(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "_PAUSE", 0.01)
+    early = rig.read()
+    until(early, b"event: start\ndata: {}\n\n")
+    Master.last.tell(("job", "7"))
+    until(early, b'"7"')
+    Master.last.leave()
+    assert until(early, b"event: away\ndata: {}\n\n").count(b"event: away") == 1
+    late = rig.read(after="run-0")
+    got = until(late, b"event: away\ndata: {}\n\n")
+    assert got.index(b"event: start") < got.index(b'"7"') < got.index(b"event: away")
+    Master.last.is_away = False
+    for reader in (early, late):
+        assert b"id: run-1\nevent: start" in until(reader, b"event: start\ndata: {}\n\n")
+    Master.last.tell(("job", "8"))
+    assert b"event: " not in until(early, b'"8"').replace(b"event: job", b"")

@@ -24,6 +24,8 @@ const dialog = signal(null);
 let answer = () => undefined;
 /** @type {any} */
 let screen = null;
+/** Codes of a console that ended with its guest or the guest's node, and of one whose node does not answer. */
+const GUEST_ENDED = 4004, NODE_AWAY = 4006;
 /** Counts connections: what an earlier one still has to say is not heard. */
 let turn = 0;
 
@@ -73,18 +75,29 @@ function opened() {
 }
 
 /** @param {CloseEvent} event */
-function closed(event) {
+async function closed(event) {
   if (state.value === "closed") return;
   const words = c.codes[event.code] ?? c.codes[1006];
-  end(event.reason ? `${words} (${event.reason})` : words);
+  const isSame = words.toLowerCase().startsWith(event.reason.toLowerCase());
+  end(isSame ? words : `${words} (${event.reason})`);
   dialog.value = null;
-  void look();
+  const mine = turn;
+  const problem = await look();
+  if (!problem || event.code !== GUEST_ENDED || mine !== turn) return;
+  const isAway = problem instanceof ApiError && problem.status === 503;
+  end(`${isAway ? c.codes[NODE_AWAY] : words} (${problem.message})`);
 }
 
-/** Finds who has the console open. */
+/** Finds who has the console open. @returns {Promise<Error | null>} why that is not known */
 async function look() {
-  const found = await get(`${path}/consoles`).catch(() => null);
-  viewers.value = (found?.open ?? []).filter((/** @type {any} */ item) => item.kind === kind);
+  try {
+    const found = await get(`${path}/consoles`);
+    viewers.value = (found.open ?? []).filter((/** @type {any} */ item) => item.kind === kind);
+    return null;
+  } catch (error) {
+    viewers.value = [];
+    return /** @type {Error} */ (error);
+  }
 }
 
 /** Hears when somebody opens or closes a console of the instance. */

@@ -3,6 +3,8 @@ import { Terminal } from "../../vendor/xterm.mjs";
 
 /** Lines and columns that a guest expects of a serial line that tells no size. */
 const COLUMNS = 80, ROWS = 24;
+/** Commands that repeat something as often as they say: letters, lines, tab stops. */
+const REPEATING = ["b", "L", "M", "S", "T", "I", "Z"];
 const encoder = new TextEncoder();
 
 /** Pixels of the letters with which all columns and rows fit. @param {HTMLElement} box */
@@ -22,6 +24,10 @@ export function attach(box, socket, { mayType, label, opened }) {
     fontFamily: '"DejaVu Sans Mono", Menlo, Consolas, monospace', theme: { background: "#0b0e12", foreground: "#dbe2ea" },
     logLevel: "off", linkHandler: { activate: () => undefined },
   });
+  // More often than the screen has letters changes nothing more, but may take all memory or time.
+  for (const final of REPEATING) {
+    terminal.parser.registerCsiHandler({ final }, (/** @type {(number | number[])[]} */ [times]) => Number(times) > COLUMNS * ROWS);
+  }
   terminal.open(box);
   terminal.textarea?.setAttribute("aria-label", label);
 

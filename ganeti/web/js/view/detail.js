@@ -6,7 +6,7 @@ import { clock, moment, plain, size } from "../model/format.js";
 import { touches } from "../model/history.js";
 import { toObjects } from "../model/rows.js";
 import { url } from "../router.js";
-import { events, lists, need, problems } from "../store.js";
+import { events, healed, lists, need, problems } from "../store.js";
 import { t } from "../text.js";
 import { Actions } from "./actions.js";
 import { Graphs } from "./graphs.js";
@@ -44,7 +44,7 @@ function Consoles({ row }) {
   useEffect(() => {
     const load = async () => (row.status === "running" ? get(`/2/instances/${encodeURIComponent(row.name)}/consoles`) : null);
     void load().then(setFound, () => setFound(null));
-  }, [row.name, row.status]);
+  }, [row.name, row.status, healed.value]);
   return html`<span class="actions">${(found?.kinds ?? []).map((/** @type {"vnc" | "serial"} */ kind) => {
     const users = found.open.filter((/** @type {any} */ one) => one.kind === kind).map((/** @type {any} */ one) => one.user);
     return html`<a class="button" key=${kind} target="_blank" rel="noopener" title=${users.length ? t.detail.openBy(users.join(", ")) : ""} href=${`/ui/console.html?${new URLSearchParams({ instance: row.name, kind, mode: "control" })}`}>${t.actions[kind]}</a>`;
@@ -70,7 +70,7 @@ function InstanceParts({ row }) {
 /** @param {{name: string, mark: any}} props */
 function Parameters({ name, mark }) {
   const [row, setRow] = useState(/** @type {any} */ (null));
-  useEffect(() => void query("instance", ["hvparams", "beparams", "osparams", "custom_hvparams", "custom_beparams"], ["==", "name", name]).then((answer) => setRow(toObjects(answer)[0]), () => undefined), [name, mark]);
+  useEffect(() => void query("instance", ["hvparams", "beparams", "osparams", "custom_hvparams", "custom_beparams"], ["==", "name", name]).then((answer) => setRow(toObjects(answer)[0]), () => undefined), [name, mark, healed.value]);
   const pairs = Object.entries({ ...row?.beparams, ...row?.hvparams, ...row?.osparams });
   const own = { ...row?.custom_beparams, ...row?.custom_hvparams };
   return html`<details class="panel"><summary>${t.detail.parameters}</summary><dl class="facts">${pairs.map(([key, value]) => html`<div key=${key} class=${key in own ? "own" : ""}><dt class="mono">${key}</dt><dd class="mono">${plain(value)}</dd></div>`)}</dl></details>`;
@@ -96,7 +96,7 @@ export function History({ kind, name, mark }) {
   useEffect(() => {
     const timer = setTimeout(() => void maybe("/2/history", [["object", name], ["limit", "100"]]).then(setFound, () => setFound(null)), 200);
     return () => clearTimeout(timer);
-  }, [name, mark, newest]);
+  }, [name, mark, newest, healed.value]);
   return html`<section class="panel"><h2>${t.detail.history}</h2><${Changes} found=${found} /></section>`;
 }
 
@@ -130,7 +130,7 @@ function JobPage({ job }) {
   useEffect(() => {
     void get(`/2/jobs/${job.id}`).then(setWhole, () => undefined);
     void get(`/2/jobs/${job.id}/why`).then(setWhy, () => setWhy(null));
-  }, [job.id, job.status]);
+  }, [job.id, job.status, healed.value]);
   return html`<section class="page detail"><header class="page-head"><h1><a class="up" href=${url("jobs")}>${t.kinds.jobs}</a> <span class="name">${job.id}</span> <${Status} value=${job.status} /></h1><${JobButtons} job=${job} /></header>
     <div class="panels">
       <section class="panel"><h2>${t.detail.summary}</h2><dl class="facts">${KINDS.job.columns.map((column) => html`<div key=${column.field}><dt>${column.label}</dt><dd><${Cell} row=${job} column=${{ ...column, kind: column.kind === "link" ? "" : column.kind }} kind="job" /></dd></div>`)}</dl></section>

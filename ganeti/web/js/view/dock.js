@@ -4,7 +4,7 @@ import { effect, html, signal, useEffect, useRef } from "../html.js";
 import { picture } from "../model/chain.js";
 import { clock, plain } from "../model/format.js";
 import { go, url } from "../router.js";
-import { activeJobs, lists, loadLog, logs } from "../store.js";
+import { activeJobs, healed, lists, loadLog, logs } from "../store.js";
 import { t } from "../text.js";
 import { Elapsed, Status } from "./parts.js";
 
@@ -71,8 +71,8 @@ export function JobLog({ job }) {
   const end = useRef(/** @type {HTMLElement | null} */ (null));
   const entries = logs.value[job.id];
   useEffect(() => {
-    if (logs.value[job.id] === undefined || !["running", "waiting", "queued"].includes(job.status)) void loadLog(job.id).catch(() => undefined);
-  }, [job.id, job.status]);
+    void loadLog(job.id).catch(() => undefined);
+  }, [job.id, job.status, healed.value]);
   useEffect(() => {
     const box = end.current;
     if (box) box.scrollTop = box.scrollHeight;

@@ -51,11 +51,14 @@ function Drawer({ form, given }) {
   const allowed = permits(session.value?.access, form);
   const close = () => (open.value = null);
 
+  /** How many of several objects have their job already: one that failed does not repeat the others. */
+  const submitted = useRef(0);
   const run = async (/** @type {boolean} */ dryRun) => {
     setState({ busy: true, problem: "", note: "", plan: null });
+    const found = [];
     try {
-      const found = [];
       for (const [index, row] of (rows.length ? rows : [{}]).entries()) {
+        if (index < submitted.current) continue;
         const asked = dryRun ? request(form, { ...typed, ...ofPath(form, row, key) }, { fixed, dryRun }) : made[index];
         found.push(await call(asked.method, asked.path, { query: asked.query, body: Object.keys(asked.body).length ? asked.body : undefined }));
       }
@@ -65,7 +68,9 @@ function Drawer({ form, given }) {
       const result = await resultOf(found[0]);
       setState({ busy: false, problem: "", note: t.form.dryGood, plan: result && typeof result === "object" && !Array.isArray(result) ? result : null });
     } catch (error) {
-      setState({ busy: false, problem: /** @type {ApiError} */ (error).message, note: "", plan: null });
+      if (!dryRun) submitted.current += found.length;
+      const problem = /** @type {ApiError} */ (error).message;
+      setState({ busy: false, problem: submitted.current ? t.form.partly(submitted.current, rows.length, problem) : problem, note: "", plan: null });
     }
     return undefined;
   };

@@ -1,5 +1,5 @@
 // The log-in, and the same over a page whose session has ended.
-import { expired, get, logIn } from "../api.js";
+import { expired, get, logIn, takeOver } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
 import { resume } from "../store.js";
 import { t } from "../text.js";
@@ -43,10 +43,15 @@ export function LogIn({ again = false }) {
       <p class="problem" role="alert">${problem}</p>
       <button class="primary" disabled=${busy}>${t.login.submit}</button>
       <button type="button" class="quiet" onClick=${() => setByToken(!byToken)}>${byToken ? t.login.usePassword : t.login.useToken}</button>
-      ${others.map((/** @type {any} */ method) => html`<a class="button" key=${method.url} href=${method.url} target="_top">${t.login.with(method.title ?? method.name)}</a>`)}
+      ${others.map((/** @type {any} */ method) => html`<a class="button" key=${method.url} href=${method.url} target=${again ? "_blank" : "_top"}>${t.login.with(method.title ?? method.name)}</a>`)}
     </form></div>`;
 }
 
 export function SessionGuard() {
+  useEffect(() => {
+    const look = async () => expired.value && (await takeOver()) && resume();
+    for (const name of ["focus", "storage"]) window.addEventListener(name, look);
+    return () => ["focus", "storage"].forEach((name) => window.removeEventListener(name, look));
+  }, []);
   return expired.value ? html`<div class="veil dark"></div><${LogIn} again=${true} />` : null;
 }

@@ -4,7 +4,7 @@ import { html, useEffect, useState } from "../html.js";
 import { ago, plain, short, size } from "../model/format.js";
 import { capacity, findings, guestsNotAsWanted, lateBackups } from "../model/overview.js";
 import { url } from "../router.js";
-import { activeJobs, cluster, events, health, lists, need, now } from "../store.js";
+import { activeJobs, cluster, events, healed, health, lists, need, now } from "../store.js";
 import { t } from "../text.js";
 import { Changes } from "./detail.js";
 import { Bar, Elapsed, Ref, Status } from "./parts.js";
@@ -21,7 +21,7 @@ export function OverviewPage() {
   useEffect(() => {
     const timer = setTimeout(() => void maybe("/2/history", [["limit", "15"]]).then(setChanges, () => undefined), 300);
     return () => clearTimeout(timer);
-  }, [newest]);
+  }, [newest, healed.value]);
   const info = cluster.value ?? {};
   return html`<section class="page overview"><header class="page-head"><h1>${info.name ?? t.nav.overview}</h1><span class="of">${info.software_version} · ${t.roles.M} ${short(info.master)} · ${plain(info.enabled_hypervisors)}</span></header>
     <div class="panels">
@@ -55,8 +55,8 @@ function Capacity() {
   return html`<section class="panel"><h2>${o.capacity}</h2><dl class="facts meters">
     <div><dt><a href=${url("nodes")}>${o.nodes}</a></dt><dd>${found.online} / ${found.nodes}</dd></div>
     <div><dt><a href=${url("instances")}>${o.instances}</a></dt><dd>${found.running} / ${found.instances} ${o.running1}</dd></div>
-    <div><dt>${o.memory}</dt><dd><${Bar} part=${found.memory.part} text=${`${size(found.memory.used)} ${o.used}, ${size(found.memory.total)}`} /></dd></div>
-    <div><dt>${o.disk}</dt><dd><${Bar} part=${found.disk.part} text=${`${size(found.disk.used)} ${o.used}, ${size(found.disk.total)}`} /></dd></div>
+    <div><dt>${o.memory}</dt><dd><${Bar} part=${found.memory.part} text=${t.fields.usedOf(size(found.memory.used), size(found.memory.total))} /></dd></div>
+    <div><dt>${o.disk}</dt><dd><${Bar} part=${found.disk.part} text=${t.fields.usedOf(size(found.disk.used), size(found.disk.total))} /></dd></div>
     <div><dt>${o.cpu}</dt><dd><${Bar} part=${Math.min(1, found.cpu.part)} text=${`${found.cpu.used} / ${found.cpu.total}`} /></dd></div>
     ${found.nPlusOne !== null && html`<div><dt>${o.nPlusOne}</dt><dd><${Status} value=${found.nPlusOne ? "ok" : "warning"} text=${found.nPlusOne ? o.nPlusOneGood : o.nPlusOneBad} /></dd></div>`}
   </dl></section>`;
