@@ -251,6 +251,11 @@ class Paths:
         return self.data / "backup-work"
 
     @property
+    def backup_repositories(self) -> Path:
+        """Descriptions of repositories of restic and borg, one a file."""
+        return self.conf / "backup-repositories"
+
+    @property
     def backup_paths(self) -> Path:
         """List of the directories that may be repositories."""
         return self.conf / "backup-paths"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.backup.plan import Range
+from ganeti.backup.repository import Sink, Tell
 from ganeti.backup.sums import CHUNK, Sums, digest
 from ganeti.net.nbd import Nbd
 
 #: Bytes that are read at a time.
 PIECE = 16 * CHUNK
-#: Receives the bytes compared and the bytes read; may block, and raise to end the copy.
-Tell = Callable[[int, int], None]
 
 
 @dataclass
@@ -25,7 +24,7 @@ class Counts:
 
 
 def copy_changes(
-    source: Nbd, ranges: Iterable[Range], target: Nbd, old: Sums, new: Sums, tell: Tell
+    source: Nbd, ranges: Iterable[Range], target: Sink, old: Sums, new: Sums, tell: Tell
 ) -> Counts:
     """Store the chunks of the ranges whose digest is another one now; ``new`` becomes complete.
 
@@ -57,7 +56,7 @@ def _pieces(offset: int, length: int) -> Iterator[tuple[int, int]]:
         offset += size
 
 
-def _store_zeros(part: Range, target: Nbd, old: Sums, new: Sums, counts: Counts) -> None:
+def _store_zeros(part: Range, target: Sink, old: Sums, new: Sums, counts: Counts) -> None:
     for offset in range(part.offset, part.offset + part.length, CHUNK):
         chunk = offset // CHUNK
         if not old.is_zero(chunk):
@@ -67,7 +66,7 @@ def _store_zeros(part: Range, target: Nbd, old: Sums, new: Sums, counts: Counts)
 
 
 def _store_changed(
-    offset: int, data: bytes, target: Nbd, old: Sums, new: Sums, counts: Counts
+    offset: int, data: bytes, target: Sink, old: Sums, new: Sums, counts: Counts
 ) -> None:
     """Store the chunks of a piece that differ; neighbours in one request."""
     begin: int | None = None
@@ -127,19 +126,15 @@ def _differs(what: str, chunk: int) -> errors.GenericError:
     return errors.GenericError(f"{what} is damaged: bytes {at} to {at + CHUNK - 1} are not right")
 
 
-def restore(source: Nbd, target: Nbd, sums: Sums, tell: Tell) -> int:
+def restore(source: Nbd, target: Sink, sums: Sums, tell: Tell) -> int:
     """Write the content of a backup to a disk, check each chunk on the way; bytes written.
 
     Chunks of zeros are written as such: the disk may have had other content.
 
     Raises:
         GenericError: the backup is damaged.
-        BlockDeviceError: the disk is too small, or an end failed.
+        BlockDeviceError: an end failed.
     """
-    if target.size < sums.size:
-        raise errors.BlockDeviceError(
-            f"the disk has {target.size} bytes, and the backup {sums.size}; grow the disk first"
-        )
     written, zeros = 0, 0
     for offset, length in _pieces(0, sums.size):
         first, last = offset // CHUNK, -(-(offset + length) // CHUNK)

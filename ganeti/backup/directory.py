@@ -17,16 +17,18 @@ import contextlib
 import fcntl
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ganeti import errors
-from ganeti.backup import sums
+from ganeti.backup import copying, served, sums
+from ganeti.backup.repository import Look, Sink, Tell
 from ganeti.backup.sums import Sums
 from ganeti.base import files, process
 from ganeti.base.text import plural
 from ganeti.model import backup as model
 from ganeti.model.backup import Manifest
+from ganeti.net import nbd
 
 _MODE, _DIRECTORY = 0o600, 0o700
 _LOCK = ".lock"
@@ -38,14 +40,21 @@ _QCOW2 = b"QFI\xfb"
 
 
 class Directory:
-    """The backups of one instance in a repository.
+    """See :class:`ganeti.backup.repository.Repository`.
+
+    The backups of one instance in a repository.
 
     Raises (all methods): GenericError when something in it is damaged or cannot be read.
     """
 
     def __init__(self, repository: Path, instance: str) -> None:
+        self.label = str(repository)
         self.repository = repository
-        self.path = repository / model.check_instance(instance)
+        self.instance = model.check_instance(instance)
+        self.path = repository / self.instance
+
+    def watch(self, look: Look) -> None:
+        """Nothing to do: no program works for long without a client that is heard."""
 
     def list_all(self) -> list[Manifest]:
         """All backups, the oldest first; one whose file cannot be read says why."""
@@ -58,7 +67,7 @@ class Directory:
         except errors.OpPrereqError:
             return None
         except errors.GenericError as err:
-            return model.make_damaged(backup, self.path.name, errors.text(err))
+            return model.make_damaged(backup, self.instance, errors.text(err))
 
     def find(self, backup: str) -> Manifest:
         """One backup; OpPrereqError when there is none."""
@@ -67,7 +76,7 @@ class Directory:
             return model.parse(files.read_text(path))
         except FileNotFoundError:
             raise errors.OpPrereqError(
-                f"there is no backup {backup} of {self.path.name} in {self.repository}",
+                f"there is no backup {backup} of {self.instance} in {self.repository}",
                 errors.ErrorCode.NOENT,
             ) from None
         except OSError as err:
@@ -134,6 +143,25 @@ class Directory:
             raise errors.GenericError(f"{path} is not a file of a backup")
         return self.path / name if name else None
 
+    def restore_disk(
+        self, manifest: Manifest, index: int, target: Sink | None, work: Path, tell: Tell
+    ) -> None:
+        """Write the content of a disk, or only compare it with its checksums."""
+        table = self.read_sums(manifest, index)
+        with self.show_disk(manifest, index, work) as source:
+            if target is None:
+                copying.check(source, table, f"disk {index}", tell)
+            else:
+                copying.restore(source, target, table, tell)
+
+    @contextlib.contextmanager
+    def show_disk(self, manifest: Manifest, index: int, work: Path) -> Iterator[nbd.Nbd]:
+        """A connection that reads a disk."""
+        self.check_chain(manifest.id, index)
+        path = str(self.disk(manifest.id, index))
+        with served.serve(path, "qcow2", work, contexts=[nbd.ALLOCATION]) as source:
+            yield source
+
     # changes
 
     @contextlib.contextmanager
@@ -161,7 +189,7 @@ class Directory:
                 fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
             except OSError:
                 raise errors.GenericError(
-                    f"the backups of {self.path.name} in {self.repository} are locked: a"
+                    f"the backups of {self.instance} in {self.repository} are locked: a"
                     " backup, removal or restore is at work; try again when it has ended"
                 ) from None
             if not shared:
@@ -178,6 +206,25 @@ class Directory:
             if name.endswith((".qcow2", ".sums")) and name.rpartition("-")[0] not in known:
                 files.remove(self.path / name)
 
+    def find_base(self, manifest: Manifest, index: int) -> Sums | None:
+        """Checksums of a disk on which a new backup can be built."""
+        self.check_chain(manifest.id, index)
+        return self.read_sums(manifest, index)
+
+    def find_chain(self, manifest: Manifest, index: int) -> tuple[str, ...]:
+        """Nothing: each file names the one that it is built on."""
+        return ()
+
+    @contextlib.contextmanager
+    def open_disk(
+        self, backup: str, index: int, size: int, base: tuple[Manifest, int] | None, work: Path
+    ) -> Iterator[Sink]:
+        """Where the changes of a disk of a new backup are written to."""
+        below = self.disk(base[0].id, base[1]) if base is not None else None
+        path = self.add_disk(backup, index, size, below)
+        with served.serve(str(path), "qcow2", work, write=True) as target:
+            yield target
+
     def add_disk(self, backup: str, index: int, size: int, base: Path | None) -> Path:
         """Make the file of a disk of a new backup, which shows what file ``base`` has; its path."""
         path = self.disk(backup, index)
@@ -191,7 +238,7 @@ class Directory:
         os.chmod(path, _MODE)
         return path
 
-    def finish(self, manifest: Manifest, tables: list[Sums]) -> None:
+    def finish(self, manifest: Manifest, tables: Sequence[Sums]) -> None:
         """Make it a backup: all of its files are durable, then its manifest appears."""
         try:
             for index, table in enumerate(tables):
@@ -201,16 +248,19 @@ class Directory:
                     os.fsync(fd)
                 finally:
                     os.close(fd)
-            self.note(manifest)
         except OSError as err:
             raise errors.GenericError(
                 f"cannot finish the backup in {self.path}: {err.strerror}"
             ) from err
+        self.note(manifest)
 
     def note(self, manifest: Manifest) -> None:
-        """Write or replace a manifest; OSError."""
-        files.write_atomic(self._manifest(manifest.id), model.dump(manifest), mode=_MODE)
-        files.fsync_dir(self.path)
+        """Write or replace a manifest."""
+        try:
+            files.write_atomic(self._manifest(manifest.id), model.dump(manifest), mode=_MODE)
+            files.fsync_dir(self.path)
+        except OSError as err:
+            raise files.failure(err) from err
 
     def discard(self, backup: str) -> None:
         """Remove what a backup that failed has written; no error when that fails, too."""
@@ -219,11 +269,16 @@ class Directory:
                 if name.startswith(f"{backup}-"):
                     files.remove(self.path / name)
 
-    def remove(self, backup: str) -> None:
-        """Remove a backup under the lock; what later ones are built on stays.
+    def remove(self, backups: Sequence[str], tell: Tell) -> None:
+        """Remove backups under the lock; what later ones are built on stays.
 
         It continues where an interruption left it.
         """
+        for backup in backups:
+            self._remove(model.check_id(backup))
+            tell(0, 0)
+
+    def _remove(self, backup: str) -> None:
         try:
             os.rename(self._manifest(backup), self.path / f"{backup}{_GOING}")
             files.fsync_dir(self.path)

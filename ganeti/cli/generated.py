@@ -62,7 +62,7 @@ OPCODES: dict[str, Any] = {
     )),
     'OP_BACKUP_PRUNE': ('Remove the backups of an instance that need not stay.', (
         ('instance_name', 'string', None, (), 'Name that the instance has, or had at that time'),
-        ('repository', 'string', None, (), 'Directory of backups on the nodes; by default that of the plan of the instance, else /srv/ganeti/backup'),
+        ('repository', 'string', None, (), 'Directory on the nodes, or name of a repository of restic or borg that they describe; by default that of the plan of the instance, else /srv/ganeti/backup'),
         ('keep_last', 'int', None, (), 'How many of the newest backups stay'),
         ('keep_daily', 'int', None, (), 'Of how many days the newest backup stays'),
         ('keep_weekly', 'int', None, (), 'Of how many weeks the newest backup stays'),
@@ -75,21 +75,21 @@ OPCODES: dict[str, Any] = {
     'OP_BACKUP_RESTORE': ('Write disks of a backup over those of the same instance, which must be stopped.', (
         ('instance_name', 'string', None, (), 'Name of the instance'),
         ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
-        ('repository', 'string', None, (), 'Directory of backups on the nodes; by default that of the plan of the instance, else /srv/ganeti/backup'),
+        ('repository', 'string', None, (), 'Directory on the nodes, or name of a repository of restic or borg that they describe; by default that of the plan of the instance, else /srv/ganeti/backup'),
         ('backup', 'string', None, (), 'Id of the backup; by default the newest'),
         ('disk', 'int', None, (), 'Only this disk, by its number; by default all'),
     )),
     'OP_BACKUP_RUN': ('Back up the disks of an instance; after the first time only what has changed.', (
         ('instance_name', 'string', None, (), 'Name of the instance'),
         ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
-        ('repository', 'string', None, (), 'Directory of backups on the nodes; by default that of the plan of the instance, else /srv/ganeti/backup'),
+        ('repository', 'string', None, (), 'Directory on the nodes, or name of a repository of restic or borg that they describe; by default that of the plan of the instance, else /srv/ganeti/backup'),
         ('full', 'switch', False, (), 'Store everything again, and compare with nothing'),
         ('bandwidth', 'int', None, (), 'Most MiB/s that are read, 0 for no limit; by default that of the plan'),
     )),
     'OP_BACKUP_SCHEDULE': ('Change when and where an instance is backed up, and what stays.', (
         ('instance_name', 'string', None, (), 'Name of the instance'),
         ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
-        ('repository', 'string', None, (), 'Directory of backups; empty for the default'),
+        ('repository', 'string', None, (), 'Directory or name of the repository; empty for the default'),
         ('every', 'float', None, (), 'Hours between two backups, which the watcher begins; 0 for none'),
         ('bandwidth', 'int', None, (), 'Most MiB/s that are read; 0 for no limit'),
         ('keep_last', 'int', None, (), 'How many of the newest backups stay'),
@@ -99,7 +99,7 @@ OPCODES: dict[str, Any] = {
     )),
     'OP_BACKUP_VERIFY': ('Prove that a backup can be restored: read all of it and compare the checksums.', (
         ('instance_name', 'string', None, (), 'Name that the instance has, or had at that time'),
-        ('repository', 'string', None, (), 'Directory of backups on the nodes; by default that of the plan of the instance, else /srv/ganeti/backup'),
+        ('repository', 'string', None, (), 'Directory on the nodes, or name of a repository of restic or borg that they describe; by default that of the plan of the instance, else /srv/ganeti/backup'),
         ('backup', 'string', None, (), 'Id of the backup; by default the newest'),
     )),
     'OP_CLUSTER_ACTIVATE_MASTER_IP': ('Activate the address of the cluster on the master node.', (
@@ -389,7 +389,7 @@ OPCODES: dict[str, Any] = {
         ('src_node_uuid', 'string', None, (), 'UUID of the node that holds the export'),
         ('src_path', 'string', None, (), 'Directory of the export'),
         ('backup', 'string', None, (), "Id of a backup to import in place of an export; 'newest' for the last one"),
-        ('repository', 'string', None, (), 'Directory of backups; by default /srv/ganeti/backup'),
+        ('repository', 'string', None, (), 'Repository of backups: a directory or a name; by default /srv/ganeti/backup'),
         ('compress', 'string', 'none', (), 'Compression for the transfer: a tool of the cluster, or none'),
         ('start', 'switch_off', True, (), 'Start the instance when it is ready'),
         ('forthcoming', 'switch', False, (), 'Only reserve capacity; create the instance later'),

@@ -23,6 +23,7 @@ from ganeti.model.names import Consistency
 VERSION = 1
 _ID_FORM = "%Y%m%d-%H%M%S"
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,254}")
 
 
@@ -39,7 +40,9 @@ class Mode(StrEnum):
 class BackupPlan(ConfigObject, frozen=True, kw_only=True):
     """When and where an instance is backed up, and the last good backup."""
 
-    repository: Annotated[str | None, doc("Directory on the nodes; unset for the default")] = None
+    repository: Annotated[
+        str | None, doc("Directory on the nodes, or a name; unset for the default")
+    ] = None
     every: Annotated[float | None, doc("Hours between two backups; unset for no schedule")] = None
     bandwidth: Annotated[int, doc("Most MiB/s that a backup reads; 0 for no limit")] = 0
     keep_last: Annotated[int, doc("How many of the newest backups stay")] = 0
@@ -63,6 +66,8 @@ class BackedUpDisk(msgspec.Struct, frozen=True, kw_only=True):
     #: bytes that were read from the disk, and that this backup added
     read: int = 0
     stored: int = 0
+    #: streams in a repository of restic or borg that it is built on, the newest first
+    chain: tuple[str, ...] = ()
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +134,11 @@ def check_id(text: str) -> str:
 def is_id(text: str) -> bool:
     """Whether it has the form of the id of a backup."""
     return _ID.fullmatch(text) is not None
+
+
+def is_name(repository: str) -> bool:
+    """Whether a repository is one of restic or borg, which nodes know by its name."""
+    return _NAME.fullmatch(repository) is not None
 
 
 def is_instance(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Where backups of a node may be, and whose turn it is.
 
-Repositories are below directories that ``backup-paths`` of this node lists.
+Directories are below those that ``backup-paths`` of this node lists. A repository of restic or borg
+is one that a file in ``backup-repositories`` of this node describes.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ganeti import errors
-from ganeti.backup import copying
+from ganeti.backup import archive, definition, directory
+from ganeti.backup.archive import Archive
+from ganeti.backup.definition import Definition
 from ganeti.backup.directory import Directory
 from ganeti.backup.pace import Pace
+from ganeti.backup.repository import Repository, Tell
 from ganeti.base import files
-from ganeti.model.backup import check_instance
+from ganeti.model.backup import Manifest, is_name
 from ganeti.node.context import NamedLocks, NodeContext
 from ganeti.node.copying import Progress
 from ganeti.storage import file_paths
@@ -45,7 +49,7 @@ class Desk:
         """End what copies for an instance."""
         self._ending.add(instance)
 
-    def find_repository(self, repository: str) -> Path:
+    def _find_directory(self, repository: str) -> Path:
         """A directory that this node allows to be a repository.
 
         Raises:
@@ -74,13 +78,30 @@ class Desk:
         found = file_paths.parse_allowed(text, str(paths.backup_paths))
         return tuple(Path(paths.local(str(each))) for each in found)
 
-    def find_directory(self, repository: str, instance: str) -> Directory:
-        return Directory(self.find_repository(repository), check_instance(instance))
+    def find_repository(self, repository: str, instance: str) -> Repository:
+        """The backups of an instance; ParameterError for a repository that is not allowed."""
+        if is_name(repository):
+            context = self._context
+            return Archive(self._load(repository), instance, context.clock, context.stopping.wait)
+        return Directory(self._find_directory(repository), instance)
+
+    def _load(self, repository: str) -> Definition:
+        return definition.load(self._context.paths.backup_repositories / repository)
+
+    def list_backups(self, repository: str, instance: str | None) -> list[Manifest]:
+        """Backups of one instance or of all, the oldest of an instance first; GenericError."""
+        if instance is not None:
+            return self.find_repository(repository, instance).list_all()
+        if is_name(repository):
+            return archive.list_everything(self._load(repository))
+        path = self._find_directory(repository)
+        names = directory.list_instances(path)
+        return [each for name in names for each in Directory(path, name).list_all()]
 
     @contextlib.contextmanager
-    def take_turn(self, name: str, progress: Progress) -> Iterator[None]:
+    def take_turn(self, name: str, progress: Progress, purpose: str = "backup") -> Iterator[None]:
         """One at a time for an instance, and not too many on this node."""
-        with self._locks.hold(name, "backup", 0.0):
+        with self._locks.hold(name, purpose, 0.0):
             self._ending.discard(name)
             while not self._slots.acquire(timeout=_LOOK):
                 self._check(name, progress)
@@ -103,9 +124,7 @@ class Desk:
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
-    def make_teller(
-        self, name: str, progress: Progress, pace: Pace, work: Path | None
-    ) -> copying.Tell:
+    def make_teller(self, name: str, progress: Progress, pace: Pace, work: Path | None) -> Tell:
         """Notes how far it is; raises when it shall end, or QEMU has no room for it."""
 
         def note(done: int, read: int) -> None:

@@ -1,7 +1,8 @@
 """Node calls about backups: disks of instances to repositories, and back.
 
-A repository is a directory that is mounted on the nodes. Of a guest that runs in QEMU the disks are
-read as they were at one moment. The disks of an instance that does not run are read as they are.
+A repository is a directory that is mounted on the nodes, or is kept by restic or borg. Of a guest
+that runs in QEMU the disks are read as they were at one moment. The disks of an instance that does
+not run are read as they are.
 """
 
 from __future__ import annotations
@@ -16,13 +17,11 @@ from pathlib import Path
 import msgspec
 
 from ganeti import errors
-from ganeti.backup import copying, directory, plan, served
-from ganeti.backup.directory import Directory
+from ganeti.backup import copying, plan, served
 from ganeti.backup.pace import Pace
+from ganeti.backup.repository import Repository, Tell
 from ganeti.backup.sums import Sums
-from ganeti.base import files
-from ganeti.model.backup import BackedUpDisk, Manifest, Mode, Proof, check_id
-from ganeti.net import nbd
+from ganeti.model.backup import BackedUpDisk, Manifest, Mode, Proof
 from ganeti.node.backup_desk import Desk
 from ganeti.node.backup_sources import Frozen, Source, Sources
 from ganeti.node.context import NodeContext
@@ -38,10 +37,10 @@ log = logging.getLogger(__name__)
 class _Making:
     """One backup that is being made."""
 
-    directory: Directory
+    repository: Repository
     request: BackupRequest
     work: Path
-    tell: copying.Tell
+    tell: Tell
     base: Manifest | None
     notes: list[str] = field(default_factory=list)
 
@@ -66,7 +65,7 @@ class Backups(BackupCalls):
 
     def backup_run(self, instance: NodeInstance, request: BackupRequest) -> str:
         """Begin to back up an instance; ParameterError for a directory that is not allowed."""
-        found = self._desk.find_directory(request.place.repository, request.place.instance)
+        found = self._desk.find_repository(request.place.repository, request.place.instance)
         names: list[str] = []
 
         def work(progress: Progress) -> None:
@@ -93,13 +92,17 @@ class Backups(BackupCalls):
         self,
         instance: NodeInstance,
         request: BackupRequest,
-        found: Directory,
+        found: Repository,
         progress: Progress,
     ) -> BackupResult:
         name = instance.name
-        with self._desk.take_turn(name, progress), self._desk.make_work(name) as work, found.lock():
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._desk.take_turn(name, progress))
+            work = stack.enter_context(self._desk.make_work(name))
             pace = Pace(request.bandwidth, self._context.clock, self._context.stopping.wait)
             tell = self._desk.make_teller(name, progress, pace, work)
+            found.watch(lambda: tell(0, 0))
+            stack.enter_context(found.lock())
             base = None if request.full else found.newest()
             if base is None and request.last_id is not None and not request.full:
                 self._refuse_lost(found, request.last_id)
@@ -114,10 +117,10 @@ class Backups(BackupCalls):
         return result
 
     @staticmethod
-    def _refuse_lost(found: Directory, last: str) -> None:
+    def _refuse_lost(found: Repository, last: str) -> None:
         raise errors.GenericError(
-            f"{found.repository} has no backup of {found.path.name}, but backup {last} was made"
-            " before: see whether the right file system is mounted there; --full begins again"
+            f"{found.label} has no backup of {found.instance}, but backup {last} was made before:"
+            " see whether the right file system is mounted there; --full begins again"
         )
 
     def _copy(
@@ -149,9 +152,9 @@ class Backups(BackupCalls):
                 disks=tuple(disks),
                 settings=making.request.settings,
             )
-            making.directory.finish(manifest, tables)
+            making.repository.finish(manifest, tables)
         except BaseException:  # an interrupt too: nothing half made stays
-            making.directory.discard(making.id)
+            making.repository.discard(making.id)
             raise
         return BackupResult(
             manifest=msgspec.structs.replace(manifest, settings=""), notes=tuple(making.notes)
@@ -161,16 +164,14 @@ class Backups(BackupCalls):
         self, making: _Making, index: int, source: Source, progress: Progress
     ) -> tuple[BackedUpDisk, Sums, Mode]:
         known = self._find_base(making, source)
-        base_index, old = known if known is not None else (None, Sums(source.size))
+        base, old = known if known is not None else (None, Sums(source.size))
         mode = plan.choose_mode(has_parent=known is not None, has_bitmaps=source.bitmap is not None)
         new = old.resize(source.size)
-        base_path = None
-        if making.base is not None and base_index is not None:
-            base_path = making.directory.disk(making.base.id, base_index)
-        path = making.directory.add_disk(making.id, index, source.size, base_path)
         with contextlib.ExitStack() as stack:
             reader = stack.enter_context(self._sources.open(source, making.work, mode))
-            target = stack.enter_context(served.serve(str(path), "qcow2", making.work, write=True))
+            target = stack.enter_context(
+                making.repository.open_disk(making.id, index, source.size, base, making.work)
+            )
             dirty = reader.dirty(source.bitmap or "") if mode is Mode.DIRTY else None
             ranges = list(plan.find_ranges(reader.holes(), dirty, source.size, old.size))
             progress.size += sum(each.length for each in ranges)
@@ -181,12 +182,13 @@ class Backups(BackupCalls):
             fingerprint=new.fingerprint,
             read=counts.read,
             stored=counts.stored,
+            chain=making.repository.find_chain(*base) if base is not None else (),
         )
         return backed_up, new, mode
 
     @staticmethod
-    def _find_base(making: _Making, source: Source) -> tuple[int, Sums] | None:
-        """The disk in the last backup, by its number, and its checksums."""
+    def _find_base(making: _Making, source: Source) -> tuple[tuple[Manifest, int], Sums] | None:
+        """The disk in the last backup, and its checksums."""
         base = making.base
         if base is None:
             return None
@@ -195,33 +197,31 @@ class Backups(BackupCalls):
             return None
         index = uuids.index(source.disk.uuid)
         try:
-            making.directory.check_chain(base.id, index)
-            old = making.directory.read_sums(base, index)
+            old = making.repository.find_base(base, index)
         except errors.GenericError as err:
             what = f"disk {source.disk.uuid}"
             making.notes.append(_explain_full(base.id, what, errors.text(err)))
             return None
-        return (index, old) if old.size <= source.size else None
+        if old is None or old.size > source.size:
+            return None
+        return (base, index), old
 
     # reading
 
     def backup_list(self, repository: str, instance: str | None) -> list[Manifest]:
         """Backups in a repository, the oldest of an instance first; GenericError."""
-        path = self._desk.find_repository(repository)
-        names = directory.list_instances(path) if instance is None else [instance]
         return [
             msgspec.structs.replace(manifest, settings="")
-            for name in names
-            for manifest in Directory(path, name).list_all()
+            for manifest in self._desk.list_backups(repository, instance)
         ]
 
     def backup_find(self, place: BackupPlace) -> Manifest:
         """One backup with its settings; OpPrereqError when there is none."""
-        return self._desk.find_directory(place.repository, place.instance).find(place.id)
+        return self._desk.find_repository(place.repository, place.instance).find(place.id)
 
     def backup_restore(self, place: BackupPlace, disks: list[tuple[int, NodeDisk]]) -> str:
         """Begin to write a backup to active disks; BlockDeviceError when one is not here."""
-        found = self._desk.find_directory(place.repository, place.instance)
+        found = self._desk.find_repository(place.repository, place.instance)
         targets = []
         for index, disk in disks:
             device = self._disks.find_existing(disk)
@@ -230,7 +230,7 @@ class Backups(BackupCalls):
 
     def _restore(
         self,
-        found: Directory,
+        found: Repository,
         place: BackupPlace,
         targets: Sequence[tuple[int, str]],
         progress: Progress,
@@ -238,28 +238,27 @@ class Backups(BackupCalls):
         with self._reading(found, place, progress) as (manifest, work, tell):
             progress.size = sum(manifest.disks[index].size for index, _target in targets)
             for index, target in targets:
-                sums = found.read_sums(manifest, index)
-                with (
-                    self._show(found, manifest, index, work) as source,
-                    served.serve(target, "raw", work, write=True) as writer,
-                ):
-                    copying.restore(source, writer, sums, tell)
+                with served.serve(target, "raw", work, write=True) as writer:
+                    if writer.size < manifest.disks[index].size:
+                        raise errors.BlockDeviceError(
+                            f"disk {index} has {writer.size} bytes, and its backup"
+                            f" {manifest.disks[index].size}; grow the disk first"
+                        )
+                    found.restore_disk(manifest, index, writer, work, tell)
         log.info("restored backup %s of %s", place.id, place.instance)
 
     def backup_verify(self, place: BackupPlace) -> str:
         """Begin to compare a backup with its checksums."""
-        found = self._desk.find_directory(place.repository, place.instance)
+        found = self._desk.find_repository(place.repository, place.instance)
         return self._copies.begin(lambda progress: self._verify(found, place, progress))
 
-    def _verify(self, found: Directory, place: BackupPlace, progress: Progress) -> None:
+    def _verify(self, found: Repository, place: BackupPlace, progress: Progress) -> None:
         with self._reading(found, place, progress) as (manifest, work, tell):
             progress.size = manifest.size
             problem: errors.GanetiError | None = None
             try:
                 for index in range(len(manifest.disks)):
-                    sums = found.read_sums(manifest, index)
-                    with self._show(found, manifest, index, work) as source:
-                        copying.check(source, sums, f"disk {index}", tell)
+                    found.restore_disk(manifest, index, None, work, tell)
             except errors.GenericError as err:
                 problem = err
             proof = Proof(
@@ -268,51 +267,41 @@ class Backups(BackupCalls):
                 good=problem is None,
                 text="" if problem is None else errors.text(problem),
             )
-            self._note(found, msgspec.structs.replace(manifest, proof=proof))
+            found.note(msgspec.structs.replace(manifest, proof=proof))
             if problem is not None:
                 raise problem
 
-    @staticmethod
-    def _note(found: Directory, manifest: Manifest) -> None:
-        try:
-            found.note(manifest)
-        except OSError as err:
-            raise files.failure(err) from err
-
     @contextlib.contextmanager
     def _reading(
-        self, found: Directory, place: BackupPlace, progress: Progress
-    ) -> Iterator[tuple[Manifest, Path, copying.Tell]]:
-        pace = Pace(0, self._context.clock, self._context.stopping.wait)
+        self, found: Repository, place: BackupPlace, progress: Progress
+    ) -> Iterator[tuple[Manifest, Path, Tell]]:
         with (
-            self._desk.take_turn(place.instance, progress),
+            self._desk.take_turn(place.instance, progress, "restore or verification"),
             self._desk.make_work(f"{place.instance}.read") as work,
-            found.lock(shared=True),
         ):
-            tell = self._desk.make_teller(place.instance, progress, pace, None)
-            yield found.find(place.id), work, tell
+            tell = self._watch(found, place.instance, progress)
+            with found.lock(shared=True):
+                yield found.find(place.id), work, tell
 
-    @staticmethod
-    @contextlib.contextmanager
-    def _show(found: Directory, manifest: Manifest, index: int, work: Path) -> Iterator[nbd.Nbd]:
-        """A disk of a backup."""
-        found.check_chain(manifest.id, index)
-        path = str(found.disk(manifest.id, index))
-        with served.serve(path, "qcow2", work, contexts=[nbd.ALLOCATION]) as source:
-            yield source
+    def _watch(self, found: Repository, instance: str, progress: Progress) -> Tell:
+        """Have work in a repository end when it shall; how fast it is does not matter."""
+        pace = Pace(0, self._context.clock, self._context.stopping.wait)
+        tell = self._desk.make_teller(instance, progress, pace, None)
+        found.watch(lambda: tell(0, 0))
+        return tell
 
     # removing
 
     def backup_remove(self, repository: str, instance: str, backups: list[str]) -> str:
         """Begin to remove backups of an instance."""
-        found = self._desk.find_directory(repository, instance)
+        found = self._desk.find_repository(repository, instance)
 
         def work(progress: Progress) -> None:
-            with found.lock():
-                for backup in backups:
-                    found.remove(check_id(backup))
-                    log.info("removed backup %s of %s", backup, instance)
-                    progress.add(0)
+            with self._desk.take_turn(instance, progress, "removal of backups"):
+                tell = self._watch(found, instance, progress)
+                with found.lock():
+                    found.remove(backups, tell)
+            log.info("removed backups %s of %s", ", ".join(backups), instance)
 
         return self._copies.begin(work)
 

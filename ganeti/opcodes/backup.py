@@ -72,8 +72,8 @@ class OpBackupRemove(OpCode, tag="OP_BACKUP_REMOVE", kw_only=True):
 
 
 _REPOSITORY = doc(
-    "Directory of backups on the nodes; by default that of the plan of the instance, else"
-    " /srv/ganeti/backup"
+    "Directory on the nodes, or name of a repository of restic or borg that they describe; by"
+    " default that of the plan of the instance, else /srv/ganeti/backup"
 )
 _KEEP_LAST = doc("How many of the newest backups stay")
 _KEEP_DAILY = doc("Of how many days the newest backup stays")
@@ -107,7 +107,9 @@ class OpBackupSchedule(OpCode, tag="OP_BACKUP_SCHEDULE", kw_only=True):
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
-    repository: Annotated[str | None, doc("Directory of backups; empty for the default")] = None
+    repository: Annotated[
+        str | None, doc("Directory or name of the repository; empty for the default")
+    ] = None
     every: Annotated[
         Number | None,
         doc("Hours between two backups, which the watcher begins; 0 for none"),

@@ -87,7 +87,8 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
         doc("Id of a backup to import in place of an export; 'newest' for the last one"),
     ] = None
     repository: Annotated[
-        NonEmpty | None, doc("Directory of backups; by default /srv/ganeti/backup")
+        NonEmpty | None,
+        doc("Repository of backups: a directory or a name; by default /srv/ganeti/backup"),
     ] = None
     compress: p.Compress = "none"
     start: Annotated[bool, doc("Start the instance when it is ready"), Mark.SAFE] = True

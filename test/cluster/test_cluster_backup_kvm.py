@@ -382,7 +382,8 @@ def test_words_that_cannot_be_done(guest: Guest) -> None:
         "backup restore --as web9 -n node1 nobody": "there is no backup of 'nobody'",
         f"backup restore -n node1 {NAME}": "give its name with --as",
         f"backup run --repository=/etc {NAME}": "/etc/ganeti/backup-paths",
-        f"backup run --repository=here {NAME}": "full path",
+        f"backup run --repository=./here {NAME}": "full path",
+        f"backup run --repository=here {NAME}": "this node has no repository 'here'",
         f"backup verify --backup=yesterday {NAME}": "is not the id of a backup",
         f"backup schedule {NAME}": "nothing to change",
     }.items():

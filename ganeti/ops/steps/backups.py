@@ -10,7 +10,7 @@ import msgspec
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.model import base
-from ganeti.model.backup import BackupPlan, Manifest, check_id
+from ganeti.model.backup import BackupPlan, Manifest, check_id, is_name
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
@@ -28,15 +28,18 @@ def plan_of(instance: Instance | None) -> BackupPlan:
 
 
 def find_repository(given: str | None, instance: Instance | None) -> str:
-    """The directory that is meant; empty for the default of the nodes."""
+    """The directory or name that is meant; empty for the default of the nodes."""
     return given or plan_of(instance).repository or ""
 
 
 def check_repository(given: str | None) -> None:
-    """Refuse what cannot be a directory on nodes; OpPrereqError."""
-    if given and (not given.startswith("/") or ".." in given.split("/")):
+    """Refuse what is neither a directory on nodes nor the name of a repository; OpPrereqError."""
+    if not given or is_name(given):
+        return
+    if not given.startswith("/") or ".." in given.split("/"):
         raise errors.make_invalid_error(
-            f"'{given[:80]}' is not a repository: name a directory with its full path"
+            f"'{given[:80]}' is not a repository: give a directory with its full path, or the name"
+            " of a file in /etc/ganeti/backup-repositories of the nodes"
         )
 
 

@@ -70,9 +70,9 @@ def _repositories(ctx: Context) -> list[str]:
 
 KIND = BackupKind()
 
-KIND.value("repository", "Repository", TEXT, "Directory of the backup; default for that of nodes")(
-    lambda row: row.repository or _DEFAULT
-)
+KIND.value(
+    "repository", "Repository", TEXT, "Repository of the backup: a directory, a name, or default"
+)(lambda row: row.repository or _DEFAULT)
 
 
 def _add(

@@ -29,7 +29,13 @@ def add_fields(kind: Kind[Instance]) -> None:
     add("last", "Last", TEXT, "Id of the last good backup", lambda plan: plan.last_id)
     add("time", "Time", TIME, "When the last good backup was made", lambda plan: plan.last_time)
     add("every", "Every", NUMBER, "Hours between two backups", lambda plan: plan.every)
-    add("repository", "Repository", TEXT, "Directory of the backups", lambda plan: plan.repository)
+    add(
+        "repository",
+        "Repository",
+        TEXT,
+        "Directory or name of the repository",
+        lambda plan: plan.repository,
+    )
     add("bandwidth", "Bandwidth", NUMBER, "Most MiB/s of a backup", lambda plan: plan.bandwidth)
     add("keep_last", "KeepLast", NUMBER, "Newest backups that stay", lambda plan: plan.keep_last)
     add("keep_daily", "KeepDaily", NUMBER, "Days with a backup", lambda plan: plan.keep_daily)

@@ -37,7 +37,7 @@ class BackupCalls(ABC):
         """Backups of one instance or of all, without their settings, the oldest first."""
 
     @abstractmethod
-    @call(timeout=URGENT)
+    @call(timeout=FAST)
     def backup_find(self, place: BackupPlace) -> Manifest:
         """One backup with its settings."""
 

@@ -143,7 +143,7 @@ def test_any_backup_may_be_removed_and_the_others_stay_right(bench: Bench) -> No
     order = sorted(truths)
     for gone in (order[2], order[0], order[4]):
         with bench.directory.lock():
-            bench.directory.remove(gone)
+            bench.directory.remove([gone], lambda *_: None)
         del truths[gone]
         for backup, truth in truths.items():
             assert bench.content(backup) == truth
@@ -163,7 +163,7 @@ def test_a_removal_that_was_cut_off_is_completed(
     with monkeypatch.context() as broken, bench.directory.lock():
         broken.setattr(Directory, "_remove_disk", lambda *_: (_ for _ in ()).throw(OSError(5, "x")))
         with pytest.raises(errors.GenericError, match="cannot remove"):
-            bench.directory.remove(first.id)
+            bench.directory.remove([first.id], lambda *_: None)
     assert [each.id for each in bench.directory.list_all()] == [second.id]
     with bench.directory.lock():
         pass
@@ -215,7 +215,7 @@ def test_a_damaged_manifest_is_listed_among_the_good_ones(bench: Bench) -> None:
     assert f"{first.id}.json: it is damaged" in bad.damage
     assert good == second
     with bench.directory.lock():
-        bench.directory.remove(first.id)
+        bench.directory.remove([first.id], lambda *_: None)
     assert bench.directory.list_all() == [second]
     bench.check(second.id)
 
