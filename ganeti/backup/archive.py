@@ -78,9 +78,8 @@ class Archive:
         self._items = self._list()
         known = {manifest.id: manifest for manifest in self.list_all()}
         if model.check_id(backup) not in known:
-            raise errors.OpPrereqError(
+            raise errors.make_unknown_error(
                 f"there is no backup {backup} of {self.instance} in {self.label}",
-                errors.ErrorCode.NOENT,
             )
         text = self._get(self._find_item(f"{backup}{_BACKUP}")).decode("utf-8", "replace")
         try:

@@ -75,9 +75,8 @@ class Directory:
         try:
             return model.parse(files.read_text(path))
         except FileNotFoundError:
-            raise errors.OpPrereqError(
+            raise errors.make_unknown_error(
                 f"there is no backup {backup} of {self.instance} in {self.repository}",
-                errors.ErrorCode.NOENT,
             ) from None
         except OSError as err:
             raise errors.GenericError(f"cannot read {path}: {err.strerror}") from err

@@ -104,16 +104,14 @@ def directory_of(version: Version, paths: Paths) -> Path:
     """
     active = _find_directory(paths)
     if active is None:
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"{paths.version_link} is missing, so this node has only version {OWN}: install"
             " ganeti from a package or with 'make install' to have several versions side by side",
-            errors.ErrorCode.STATE,
         )
     if version not in (installed := list_installed(paths)):
         known = ", ".join(map(str, installed)) or "none"
-        raise errors.OpPrereqError(
+        raise errors.make_unknown_error(
             f"version {version} is not installed in {active.parent}; installed: {known}",
-            errors.ErrorCode.NOENT,
         )
     return active.parent / str(version)
 

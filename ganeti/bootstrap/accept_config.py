@@ -31,10 +31,9 @@ def find(where: Paths) -> Edit | None:
     """
     pid = daemon.running_pid(where.pid_file(constants.MASTERD))
     if pid is not None:
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"the master daemon runs (pid {pid}) and does not read {where.config_file}: it will"
             " replace it. Stop the daemon, edit the file and run this again",
-            errors.ErrorCode.STATE,
         )
     config = read_config(where, edited=True)
     data = where.config_file.read_bytes()

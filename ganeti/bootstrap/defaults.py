@@ -161,9 +161,8 @@ def _netmask(settings: InitSettings) -> int:
     longest = 32 if settings.primary_ip_version == 4 else 128
     wanted = settings.master_netmask
     if wanted is not None and not 0 < wanted <= longest:
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"prefix length {wanted} of the cluster's address is not between 1 and {longest}",
-            errors.ErrorCode.INVAL,
         )
     return wanted or longest
 
@@ -183,8 +182,7 @@ def _helper_image(text: str | None) -> str:
 
 def _pool_size(wanted: int | None) -> int:
     if wanted is not None and wanted < 1:
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"a candidate pool of {wanted} nodes makes no sense: the master is a candidate",
-            errors.ErrorCode.INVAL,
         )
     return wanted or DEFAULT_POOL_SIZE

@@ -50,9 +50,8 @@ class Failover:
         name = paths.hostname()
         found = self._find_node(name)
         if found is None:
-            raise errors.OpPrereqError(
+            raise errors.make_unknown_error(
                 f"this node is called {name}, which is not a node of the cluster",
-                errors.ErrorCode.NOENT,
             )
         self.node: Node = found
         self.old: Node = self.config.master
@@ -100,10 +99,9 @@ class Failover:
     def _check(self) -> None:
         if not self.node.master_candidate:
             candidates = sorted(n.name for n in self.config.nodes.values() if n.master_candidate)
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 f"{self.node.name} is not a master candidate and has no current configuration; run"
                 f" this on one of {', '.join(candidates)}",
-                errors.ErrorCode.STATE,
             )
 
     def _check_silence(self, answers: dict[NodeUuid, Answer[MasterView]]) -> None:
@@ -114,10 +112,9 @@ class Failover:
         """
         limit = self.config.cluster.auto_failover_after
         if limit is None:
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 "no candidate of this cluster takes the place of the master by itself; see"
                 " gnt-cluster modify --auto-failover-after",
-                errors.ErrorCode.STATE,
             )
         problem = vote.find_living_master(self.config, answers, limit, own=self.node.uuid)
         if problem is not None:
@@ -144,9 +141,7 @@ class Failover:
     def _finish(self, *, dry_run: bool) -> None:
         """Start the daemon of a master that has none (an earlier failover may have ended early)."""
         if daemon.running_pid(self.where.pid_file(constants.MASTERD)) is not None:
-            raise errors.OpPrereqError(
-                f"{self.node.name} is the master already", errors.ErrorCode.INVAL
-            )
+            raise errors.make_invalid_error(f"{self.node.name} is the master already")
         self.say(f"{self.node.name} is the master already, but its daemon does not run")
         if dry_run:
             self.say("Dry run: it is not started")

@@ -82,16 +82,14 @@ def _list_in_hosts(where: Paths, host: str, address: str) -> list[str]:
 
 def _check_new(where: Paths) -> None:
     if where.config_file.exists():
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"this node belongs to a cluster already ({where.config_file} exists); to start its"
             " daemons: ganeti-daemon-util start-all",
-            errors.ErrorCode.STATE,
         )
     if where.server_cert.exists() and not where.init_mark.exists():
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"this node was prepared for a cluster ({where.server_cert} exists); remove it from"
             " there, or run ganeti-node-cleanup --yes-do-it if the cluster is gone",
-            errors.ErrorCode.STATE,
         )
 
 
@@ -109,9 +107,8 @@ def _mark(where: Paths) -> Iterator[None]:
     try:
         lock.acquire()
     except errors.LockError as err:
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             "another gnt-cluster init is at work on this server; wait for its end",
-            errors.ErrorCode.STATE,
         ) from err
     try:
         _check_new(where)  # another one may have ended just now
@@ -133,9 +130,8 @@ def _cluster_address(name: str) -> str:
     try:
         return resolve.address(name)
     except errors.ResolverError as err:
-        raise errors.OpPrereqError(
+        raise errors.make_unresolved_error(
             f"the cluster is called {name}, which has no address: put it into DNS or /etc/hosts",
-            errors.ErrorCode.RESOLVER,
         ) from err
 
 

@@ -125,17 +125,15 @@ def setup(request: SetupRequest) -> list[str]:
 def _check(where: Paths, request: SetupRequest) -> None:
     host = paths.hostname()
     if host != request.node_name:
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"this server is called {host}, but the cluster wants to add {request.node_name}",
-            errors.ErrorCode.INVAL,
         )
     name_file = where.ssconf("cluster_name")
     if where.server_cert.exists() and name_file.exists() and not request.force_join:
         other = files.read_text(name_file).strip()
         if other != request.cluster_name:
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 f"this server belongs to the cluster {other} (--force-join takes it away)",
-                errors.ErrorCode.STATE,
             )
     found = examine.before_joining(where)
     if request.now is not None:

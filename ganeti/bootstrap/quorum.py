@@ -90,20 +90,16 @@ class Recovery:
     def _check_names(self) -> None:
         master, host = self.config.master, paths.hostname()
         if master.name != host:
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 f"this is {host}; run it on the master node {master.name}. If that one is dead,"
                 " too: gnt-cluster master-failover --no-voting on a master candidate",
-                errors.ErrorCode.STATE,
             )
         if any(node.uuid == master.uuid for node in self.dead):
-            raise errors.OpPrereqError(
-                f"{master.name} is the master, on which this runs", errors.ErrorCode.INVAL
-            )
+            raise errors.make_invalid_error(f"{master.name} is the master, on which this runs")
         offline = [node.name for node in self.dead if node.offline]
         if offline:
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 f"marked offline already, so without a vote: {join_names(offline)}",
-                errors.ErrorCode.STATE,
             )
 
     def _check_votes(self) -> dict[NodeUuid, Answer[MasterView]]:
@@ -113,17 +109,15 @@ class Recovery:
             node.name for node in self.dead if answers[node.uuid].ok or _accepts_connections(node)
         ]
         if alive:
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 f"still alive: {join_names(alive)} (the node daemon takes connections); nodes that"
                 " answer are not removed. See their node-daemon.log, or stop them",
-                errors.ErrorCode.STATE,
             )
         own, left = self._read_own_state(), self._remove_dead()
         if vote.explain_missing_answers(self.config, own, answers) is None:
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 "a majority answers, so nothing is to be recovered; gnt-node modify --offline=yes"
                 f" marks {self._all_names()}",
-                errors.ErrorCode.STATE,
             )
         problem = (
             vote.find_newer_data(left, own, answers)

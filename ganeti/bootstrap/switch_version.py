@@ -85,16 +85,14 @@ def probe(where: Paths, version: Version) -> None:
     words = [python, "-I", "-c", f"import {modules}; {_TELL}"]
     result = process.run(words, timeout=_PROBE)
     if not result.ok:
-        raise errors.OpPrereqError(
+        raise errors.make_environment_error(
             f"version {version} in {releases.directory_of(version, where)} cannot be used: its"
             f" daemons cannot be loaded: {' | '.join(result.stderr.splitlines()[-1:])}",
-            errors.ErrorCode.ENVIRON,
         )
     said = result.stdout.strip()
     if not said.startswith(f"{version}."):
-        raise errors.OpPrereqError(
+        raise errors.make_environment_error(
             f"what is in {releases.directory_of(version, where)} is of version {said:.40}",
-            errors.ErrorCode.ENVIRON,
         )
 
 

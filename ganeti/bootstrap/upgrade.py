@@ -107,9 +107,8 @@ class Upgrade:
         if refusals:
             if facts.master_runs and not plan_only and self._release():
                 self.say("Jobs that an earlier run held go on")
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 "\n".join(["the upgrade cannot begin, and nothing was changed:", *refusals]),
-                errors.ErrorCode.STATE,
             )
         for line in upgrade_plan.describe(facts, steps, self.target):
             self.say(line)
@@ -277,9 +276,8 @@ class Upgrade:
 def refuse_second(intent: Intent | None) -> None:
     """OpPrereqError while another process is at work on an upgrade."""
     if intent is not None and intent.pid != os.getpid() and intent.is_at_work:
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"an upgrade from {intent.old} to {intent.new} runs (process {intent.pid})",
-            errors.ErrorCode.STATE,
         )
 
 
@@ -293,10 +291,9 @@ def find_driver(where: Paths, target: Version) -> list[str] | None:
     config = convert_config.read_version(where)
     for version in (active, config):
         if not version.is_beside(target):
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 f"the cluster is of version {version}, which is not next to {target}: go there"
                 " one version after the other",
-                errors.ErrorCode.INVAL,
             )
     newer = max(target, active, config, releases.OWN)
     if newer == releases.OWN:

@@ -40,9 +40,7 @@ def choose(call: Call) -> str | None:
         return None
     for name in ("separator", "units"):
         if getattr(call.opts, name, None) is not None:
-            raise errors.OpPrereqError(
-                f"--{name} is for tables, not for --format {form}", errors.ErrorCode.INVAL
-            )
+            raise errors.make_invalid_error(f"--{name} is for tables, not for --format {form}")
     return form
 
 

@@ -97,9 +97,7 @@ def changes(call: Call, *, besides: Collection[str] = (), **more: object) -> Wir
     }
     found |= more
     if all(change in (None, {}, []) for change in found.values()):
-        raise errors.OpPrereqError(
-            "Nothing to change: give at least one option", errors.ErrorCode.INVAL
-        )
+        raise errors.make_invalid_error("Nothing to change: give at least one option")
     return found
 
 

@@ -41,6 +41,6 @@ def parse(text: str, now: float | None = None) -> float:
             raise ValueError
         return datetime.fromisoformat(wanted).timestamp()
     except (ValueError, OverflowError, OSError, errors.UnitParseError):
-        raise errors.OpPrereqError(
-            f"'{text[:40]}' is not a time; use one of these forms: {FORMS}", errors.ErrorCode.INVAL
+        raise errors.make_invalid_error(
+            f"'{text[:40]}' is not a time; use one of these forms: {FORMS}"
         ) from None

@@ -10,8 +10,6 @@ from ganeti.cli.command import Call
 from ganeti.cli.fields import override
 from ganeti.luxi.client import Client
 
-_INVAL = errors.ErrorCode.INVAL
-
 #: Of the commands that migrate: ``--non-live`` is an older form of ``--migration-mode=non-live``.
 MIGRATION = {
     "live": override(
@@ -50,5 +48,5 @@ def online_nodes(
         rows = [row for row in rows if group in row[3:5]]
     found = [str(row[0]) for row in rows if not row[2] and row[0] != without]
     if not found and not without:
-        raise errors.OpPrereqError("No node that is online was selected", _INVAL)
+        raise errors.make_invalid_error("No node that is online was selected")
     return found

@@ -11,8 +11,6 @@ from ganeti.cli import jobs, notices
 from ganeti.cli.command import Call
 from ganeti.luxi.client import Client
 
-_INVAL = errors.ErrorCode.INVAL
-
 
 def instances(call: Call) -> list[str]:
     """Full names of the instances that arguments and selection options ask for.
@@ -24,7 +22,7 @@ def instances(call: Call) -> list[str]:
     if mode == "cluster":
         return _all(call)
     if not call.args:
-        raise errors.OpPrereqError(_MISSING[mode.partition("-")[0]], _INVAL)
+        raise errors.make_invalid_error(_MISSING[mode.partition("-")[0]])
     if mode == "instances":
         return find_instances(call.client, call.args)
     if mode == "instances-by-tags":
@@ -41,14 +39,14 @@ _MISSING = {
 
 def _all(call: Call) -> list[str]:
     if call.args:
-        raise errors.OpPrereqError("Give either --all or names, not both", _INVAL)
+        raise errors.make_invalid_error("Give either --all or names, not both")
     names = [str(row[0]) for row in call.client.query_instances([], ["name"])]
     return _require_names(names, "The cluster has no instances")
 
 
 def _require_names(names: list[str], otherwise: str) -> list[str]:
     if not names:
-        raise errors.OpPrereqError(otherwise, _INVAL)
+        raise errors.make_invalid_error(otherwise)
     return names
 
 
@@ -97,9 +95,7 @@ def refuse_unknown(
     for name in names:
         if not any(name in (full, uuid) or str(full).startswith(f"{name}.") for full, uuid in rows):
             known = [str(row[0]) for row in _queries(client)[what]([], ["name"])]
-            raise errors.OpPrereqError(
-                f"There is no {what} '{name}'{nearest(name, known)}", errors.ErrorCode.NOENT
-            )
+            raise errors.make_unknown_error(f"There is no {what} '{name}'{nearest(name, known)}")
 
 
 def _queries(client: Client) -> dict[str, Callable[[list[str], list[str]], list[list[Any]]]]:

@@ -57,10 +57,8 @@ def read_tags(words: Sequence[str], source: str | None) -> list[str]:
         try:
             text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as err:
-            raise errors.OpPrereqError(
-                f"Cannot read tags from '{source}': {err}", errors.ErrorCode.INVAL
-            ) from err
+            raise errors.make_invalid_error(f"Cannot read tags from '{source}': {err}") from err
         tags += [line.strip() for line in text.splitlines() if line.strip()]
     if not tags:
-        raise errors.OpPrereqError("No tags were given", errors.ErrorCode.INVAL)
+        raise errors.make_invalid_error("No tags were given")
     return tags

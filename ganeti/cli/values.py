@@ -187,9 +187,8 @@ def uid_ranges(text: str) -> list[list[int]]:
         except ValueError:
             low, high = 0, -1
         if high < low or low < 0:
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 f"'{item}' is not a range of user IDs: expected a form like 1000-1010",
-                errors.ErrorCode.INVAL,
             )
         ranges.append([low, high])
     return ranges
@@ -204,9 +203,8 @@ def indices(text: str) -> list[int]:
     try:
         return [int(item) for item in text.split(",")] if text else []
     except ValueError:
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"'{text}' is not a list of disk indexes: expected a form like 0,2",
-            errors.ErrorCode.INVAL,
         ) from None
 
 
@@ -219,16 +217,13 @@ def index_list(given: list[IdentKeyVals], what: str) -> list[dict[str, Any]]:
     places: dict[int, dict[str, Any]] = {}
     for ident, keys in given:
         if not (ident.isascii() and ident.isdigit()):
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 f"'{ident}' is not a {what} index: expected a form like 0:key=value",
-                errors.ErrorCode.INVAL,
             )
         if not isinstance(keys, dict):
-            raise errors.OpPrereqError(
-                f"{what} {ident} cannot be removed or reset here", errors.ErrorCode.INVAL
-            )
+            raise errors.make_invalid_error(f"{what} {ident} cannot be removed or reset here")
         if int(ident) in places:
-            raise errors.OpPrereqError(f"{what} {ident} is given twice", errors.ErrorCode.INVAL)
+            raise errors.make_invalid_error(f"{what} {ident} is given twice")
         places[int(ident)] = dict(keys)
     return [places.get(index, {}) for index in range(max(places, default=-1) + 1)]
 
@@ -242,9 +237,8 @@ def index_by_name(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, Any]]:
     result: dict[str, dict[str, Any]] = {}
     for name, keys in given:
         if not isinstance(keys, dict):
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 f"'{name}' cannot be removed here: expected {name}:key=value",
-                errors.ErrorCode.INVAL,
             )
         result.setdefault(name, {}).update(resets_as_default(keys))
     return result
@@ -260,9 +254,8 @@ def disk_state(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, dict[str, A
     for place, keys in index_by_name(given).items():
         storage, slash, name = place.partition("/")
         if not (storage and slash and name):
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 f"'{place}' is not a storage unit: expected a form like plain/xenvg",
-                errors.ErrorCode.INVAL,
             )
         result.setdefault(storage, {})[name] = keys
     return result
@@ -277,7 +270,7 @@ def value_of_switches(given: Sequence[object], names: Mapping[Any, str]) -> Any:
     found = list(dict.fromkeys(given))
     if len(found) > 1:
         flags = " and ".join(names[value] for value in sorted(found, key=list(names).index))
-        raise errors.OpPrereqError(f"Give only one of {flags}", errors.ErrorCode.INVAL)
+        raise errors.make_invalid_error(f"Give only one of {flags}")
     return found[0]
 
 

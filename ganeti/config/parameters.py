@@ -34,7 +34,7 @@ _VLAN = re.compile(r"\.?\d+(:\d+)*|(:\d+)+")
 
 def refuse(text: str) -> errors.OpPrereqError:
     """The error for a value that cannot be used."""
-    return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
+    return errors.make_invalid_error(text)
 
 
 # lists of names ------------------------------------------------------------------------------

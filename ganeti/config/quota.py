@@ -51,8 +51,7 @@ def _check(limits: Limits, used: Mapping[str, int], then: Mapping[str, int]) -> 
     for name, unit in _UNITS.items():
         most = getattr(limits.quota, name)
         if most is not None and then[name] > max(most, used[name]):
-            raise errors.OpPrereqError(
+            raise errors.make_resources_error(
                 f"quota of {limits.name}: {name}: {used[name]}{unit} used,"
                 f" {then[name] - used[name]}{unit} more wanted, the limit is {most}{unit}",
-                errors.ErrorCode.NORES,
             )

@@ -70,7 +70,7 @@ def refuse(found: list[Finding]) -> None:
     """
     if found:
         text = "; ".join(finding.line for finding in found)
-        raise errors.OpPrereqError(text, errors.ErrorCode.ENVIRON)
+        raise errors.make_environment_error(text)
 
 
 def clock(other: str, ahead: float) -> list[Finding]:

@@ -161,9 +161,7 @@ def make_import_environment(
 
 def _pick(disks: Sequence[AttachedDisk], index: int) -> AttachedDisk:
     if not 0 <= index < len(disks):
-        raise errors.OpPrereqError(
-            f"the instance has no disk {index}: it has {len(disks)}", errors.ErrorCode.INVAL
-        )
+        raise errors.make_invalid_error(f"the instance has no disk {index}: it has {len(disks)}")
     return disks[index]
 
 
@@ -237,9 +235,8 @@ def _check(env: Environment) -> Environment:
         except UnicodeEncodeError:
             fits = False
         if not fits:
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 f"{name!a} cannot be handed to an OS script: its name has an equals sign,"
                 " or name or value have a zero byte or are not valid text",
-                errors.ErrorCode.INVAL,
             ) from None
     return env

@@ -189,7 +189,7 @@ def parse(text: str) -> ExportConfig:
 
 
 def _make_error(text: str) -> errors.OpPrereqError:
-    return errors.OpPrereqError(f"{FILE} of the export: {text}", errors.ErrorCode.ENVIRON)
+    return errors.make_environment_error(f"{FILE} of the export: {text}")
 
 
 class _Section:

@@ -307,4 +307,4 @@ def format_value(value: object) -> str:
 
 
 def _make_error(text: str) -> errors.OpPrereqError:
-    return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
+    return errors.make_invalid_error(text)

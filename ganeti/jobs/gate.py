@@ -143,14 +143,11 @@ def dependencies_of(op: OpCode, job_id: int = 0, first: int = 0) -> list[Depende
         if other < 0:
             other += job_id
             if not first <= other < job_id:
-                raise errors.OpPrereqError(
+                raise errors.make_invalid_error(
                     f"dependency {item.job} does not point to an earlier job of the same"
                     " submission",
-                    errors.ErrorCode.INVAL,
                 )
         elif job_id and other >= job_id:
-            raise errors.OpPrereqError(
-                f"dependency {other} is not an earlier job", errors.ErrorCode.INVAL
-            )
+            raise errors.make_invalid_error(f"dependency {other} is not an earlier job")
         result.append(Dependency(other, frozenset(str(s) for s in item.statuses)))
     return result

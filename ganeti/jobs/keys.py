@@ -16,9 +16,7 @@ MAX_KEY = 256
 def check_key(key: str | None) -> None:
     """OpPrereqError for a key that is empty or too long."""
     if key is not None and not 0 < len(key) <= MAX_KEY:
-        raise errors.OpPrereqError(
-            f"the key of a job must have 1 to {MAX_KEY} characters", errors.ErrorCode.INVAL
-        )
+        raise errors.make_invalid_error(f"the key of a job must have 1 to {MAX_KEY} characters")
 
 
 class Keys:

@@ -199,10 +199,9 @@ class JobQueue:
             )
         for ops in jobs:
             if len(ops) > MAX_OPCODES:
-                raise errors.OpPrereqError(
+                raise errors.make_invalid_error(
                     f"a job may have {MAX_OPCODES} opcodes, this one has {len(ops)}; submit"
                     " several jobs (they can depend on each other)",
-                    errors.ErrorCode.INVAL,
                 )
             for op in ops:
                 self._executor.check_submission(op)
@@ -321,10 +320,9 @@ class JobQueue:
     def set_priority(self, job_id: int, priority: int) -> tuple[bool, str]:
         """Change the priority of the opcodes that a job has not run yet."""
         if not constants.PRIORITY_HIGHEST <= priority <= constants.PRIORITY_LOWEST:
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 f"priority {priority} is not between {constants.PRIORITY_HIGHEST} (most urgent)"
                 f" and {constants.PRIORITY_LOWEST}",
-                errors.ErrorCode.INVAL,
             )
         with self._mutex:
             job = self._jobs.get(job_id)

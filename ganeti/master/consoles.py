@@ -80,15 +80,13 @@ class Consoles:
         config = self._core.store.current
         instance = config.instance(name)
         if instance.forthcoming:
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 f"Instance {instance.name} is forthcoming and has no console",
-                errors.ErrorCode.STATE,
             )
         node = config.nodes[instance.primary_node]
         if node.offline:
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 f"Instance {instance.name} has no console now: its node {node.name} is offline",
-                errors.ErrorCode.STATE,
             )
         return instance, node
 

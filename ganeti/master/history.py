@@ -66,10 +66,9 @@ def diff(config: Config, history: History, t1: object, t2: object) -> dict[str, 
         )
     known = _begin(config, history)
     if begin < known["time"]:
-        raise errors.OpPrereqError(
+        raise errors.make_unknown_error(
             f"nothing is recorded of {format_time(begin)}: the history on this node begins at"
             f" {format_time(known['time'])} (change {known['serial']})",
-            errors.ErrorCode.NOENT,
         )
     names, span = _Names(config), _Span(known["serial"])
     objects = differences.merge_records(names.noted(span.records(config, history, begin, end)))
@@ -263,8 +262,7 @@ class _Query:
 
     def _make_unknown_error(self, begin: dict[str, Any]) -> errors.OpPrereqError:
         since = max(self._filter.get("since", 0.0), begin["time"])
-        return errors.OpPrereqError(
+        return errors.make_unknown_error(
             f"{self._kind or 'object'} '{self._filter['object']:.200}' is not known, and no change"
             f" of it is recorded since {format_time(since)}",
-            errors.ErrorCode.NOENT,
         )

@@ -29,7 +29,7 @@ def format_time(seconds: float) -> str:
 
 
 def make_error(text: str) -> errors.OpPrereqError:
-    return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
+    return errors.make_invalid_error(text)
 
 
 def check_filter(wanted: object) -> dict[str, Any]:

@@ -60,9 +60,7 @@ def delete_rule(store: Store, user: str, uuid: Any) -> None:
     def edit(draft: Draft) -> None:
         rule = draft.config.data.filters.get(uuid)
         if rule is None:
-            raise errors.OpPrereqError(
-                f"there is no filter rule {uuid}; see gnt-filter list", errors.ErrorCode.NOENT
-            )
+            raise errors.make_unknown_error(f"there is no filter rule {uuid}; see gnt-filter list")
         draft.delete(rule)
 
     store.change("delete filter rule", _author(user, []), edit)
@@ -71,19 +69,17 @@ def delete_rule(store: Store, user: str, uuid: Any) -> None:
 def check_uuid(raw: object) -> str:
     """A uuid in its usual form; OpPrereqError for anything else."""
     if not isinstance(raw, str) or not _UUID.fullmatch(raw):
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"{format_value(raw)} is not a uuid of a filter rule: expected a form like"
             " 3f2c9a10-5b7e-4d68-9c1f-2a6b8e0d4c57",
-            errors.ErrorCode.INVAL,
         )
     return raw
 
 
 def _check_trail(raw: object) -> list[list[Any]]:
     if not isinstance(raw, list) or not all(map(_is_entry, raw)):
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             "a reason trail must be a list of [source, text, time in nanoseconds]",
-            errors.ErrorCode.INVAL,
         )
     return raw
 

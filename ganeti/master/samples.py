@@ -42,10 +42,9 @@ def read(
         RpcError: a node does not answer, or none of those with samples.
     """
     if kind not in ("node", "instance") or span not in RANGES:
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"no samples of a {kind:.40} for a {span:.40}; there are node and instance, and"
             f" {', '.join(RANGES)}",
-            errors.ErrorCode.INVAL,
         )
     config = store.current
     if kind == "node":

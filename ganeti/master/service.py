@@ -244,9 +244,7 @@ class Service:
         kind, name = str(args["kind"]), args["name"]
         known = ("cluster", "nodegroup", "node", "instance", "network", "disk")
         if kind not in known:
-            raise errors.OpPrereqError(
-                f"'{kind}' has no tags; choose from {', '.join(known)}", errors.ErrorCode.INVAL
-            )
+            raise errors.make_invalid_error(f"'{kind}' has no tags; choose from {', '.join(known)}")
         return list(tag_target.find(self._core.store.current, kind, name).tags)
 
     # jobs --------------------------------------------------------------------------------

@@ -93,10 +93,9 @@ def identify(peer: Credentials, user: str | None = None, limits: Limits | None =
     if not 0 < len(user) <= _MAX_USER or not user.isprintable():
         raise errors.RequestError(f"the user of a job must be a short text, not {user!r:.60}")
     if peer.uid not in (0, os.getuid()) and name != constants.RAPI_USER:
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"user {name or peer.uid} may not hand in jobs for '{user}'; only root and"
             f" {constants.RAPI_USER} may",
-            errors.ErrorCode.INVAL,
         )
     return Submitter(uid=peer.uid, pid=peer.pid, name=name, user=user, limits=limits)
 

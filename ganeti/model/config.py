@@ -164,27 +164,23 @@ class Config:
         if len(named) == 1:
             return named[0]
         if named:
-            raise errors.OpPrereqError(
+            raise errors.make_not_unique_error(
                 f"{len(named)} disks are called '{name}'; use the uuid:"
                 f" {', '.join(sorted(disk.uuid for disk in named))}",
-                errors.ErrorCode.NOTUNIQUE,
             )
         owner, slash, index = name.rpartition("/")
         if slash and index.isascii() and index.isdigit():
             return self._disk_at(owner, int(index))
         known = [disk.name for disk in self.disks.values() if disk.name]
-        raise errors.OpPrereqError(
-            f"disk '{name}' is not known{nearest(name, known)}", errors.ErrorCode.NOENT
-        )
+        raise errors.make_unknown_error(f"disk '{name}' is not known{nearest(name, known)}")
 
     def _disk_at(self, owner: str, index: int) -> Disk:
         instance = self.instance(owner)
         if index < len(instance.disks) and instance.disks[index] in self.disks:
             return self.disks[instance.disks[index]]
-        raise errors.OpPrereqError(
+        raise errors.make_unknown_error(
             f"instance {instance.name} has no disk {index}; it has {len(instance.disks)},"
             " counted from 0",
-            errors.ErrorCode.NOENT,
         )
 
     def has_instance_name(self, name: str) -> bool:

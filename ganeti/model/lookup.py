@@ -24,9 +24,7 @@ def find(
     found = find_by_name(what, name, by_uuid, by_name, short=short)
     if found is not None:
         return found
-    raise errors.OpPrereqError(
-        f"{what} '{name}' is not known{nearest(name, by_name)}", errors.ErrorCode.NOENT
-    )
+    raise errors.make_unknown_error(f"{what} '{name}' is not known{nearest(name, by_name)}")
 
 
 def find_by_name(
@@ -52,7 +50,5 @@ def _match_short_name(what: str, name: str, by_name: Mapping[str, N]) -> N | Non
         matches = [obj for full, obj in lowered if full.startswith(f"{wanted}.")]
     if len(matches) > 1:
         names = ", ".join(sorted(obj.name for obj in matches))
-        raise errors.OpPrereqError(
-            f"{what} name '{name}' is ambiguous: {names}", errors.ErrorCode.INVAL
-        )
+        raise errors.make_invalid_error(f"{what} name '{name}' is ambiguous: {names}")
     return matches[0] if matches else None

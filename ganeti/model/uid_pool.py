@@ -12,7 +12,7 @@ Ranges = tuple[Range, ...]
 
 
 def _refuse(text: str) -> errors.OpPrereqError:
-    return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
+    return errors.make_invalid_error(text)
 
 
 def text(ranges: Sequence[Range]) -> str:

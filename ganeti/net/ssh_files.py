@@ -88,9 +88,7 @@ def choose_length(kind: str, bits: int | None) -> int:
             if isinstance(lengths, range)
             else ", ".join(map(str, lengths))
         )
-        raise errors.OpPrereqError(
-            f"SSH keys of type {kind} have {several} bits, not {bits}", errors.ErrorCode.INVAL
-        )
+        raise errors.make_invalid_error(f"SSH keys of type {kind} have {several} bits, not {bits}")
     return bits
 
 

@@ -53,9 +53,8 @@ class DataDirectory:
     def refuse_running(self) -> None:
         """OpPrereqError when a daemon that may write the configuration runs."""
         for text in self._find_running():
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 f"{text}. Stop the daemons of the cluster on this node first",
-                errors.ErrorCode.STATE,
             )
 
     def _find_running(self) -> Iterator[str]:
@@ -74,18 +73,16 @@ class DataDirectory:
         """OpPrereqError when there are jobs that have not ended: they would mean other things."""
         pending = [job_id for job_id, ended in self.jobs() if not ended]
         if pending:
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 f"jobs in {self.paths.queue} have not ended:"
                 f" {', '.join(map(str, sorted(pending)))}. Let the software that they are of end"
                 " them, or cancel them there with gnt-job cancel",
-                errors.ErrorCode.STATE,
             )
         journal = self.paths.queue / "journal"
         if journal.exists() and journal.stat().st_size:
-            raise errors.OpPrereqError(
+            raise errors.make_state_error(
                 f"{journal} has jobs that are not in their files: start the master daemon once"
                 " more and stop it, so that it puts them there",
-                errors.ErrorCode.STATE,
             )
 
     def jobs(self) -> Iterator[tuple[int, bool]]:
@@ -105,11 +102,9 @@ def read(path: Path) -> Any:
     try:
         return jsonio.loads_unique(path.read_bytes())
     except FileNotFoundError as err:
-        raise errors.OpPrereqError(f"there is no file {path}", errors.ErrorCode.NOENT) from err
+        raise errors.make_unknown_error(f"there is no file {path}") from err
     except OSError as err:
-        raise errors.OpPrereqError(
-            f"cannot read {path}: {err.strerror}", errors.ErrorCode.ENVIRON
-        ) from err
+        raise errors.make_environment_error(f"cannot read {path}: {err.strerror}") from err
     except errors.ParseError as err:
         raise errors.ConfigurationError(
             f"{path} is damaged, or was only half written: {errors.text(err)}"

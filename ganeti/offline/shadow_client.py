@@ -41,9 +41,8 @@ def strip_live_fields(kind: Kind[Any]) -> Kind[Any]:
         OpPrereqError: things of this kind are not in a configuration at all.
     """
     if kind.base_needs:
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"{_ABSENT}what there is of kind '{kind.name}', it does not tell",
-            errors.ErrorCode.INVAL,
         )
     result = copy.copy(kind)
     result.fields = {
@@ -84,7 +83,7 @@ class ShadowClient(Client):
         """The answer to a request; OpPrereqError for one that a file cannot answer."""
         answer = getattr(self, f"_answer_{name}", None)
         if answer is None:
-            raise errors.OpPrereqError(f"{_ABSENT}nothing can be done here", errors.ErrorCode.STATE)
+            raise errors.make_state_error(f"{_ABSENT}nothing can be done here")
         return answer(*args)
 
     def _answer_Query(self, what: str, fields: Sequence[str], qfilter: object) -> Any:  # noqa: N802
@@ -128,9 +127,7 @@ class ShadowClient(Client):
     def _answer_SubmitJob(self, ops: Sequence[Mapping[str, object]]) -> int:  # noqa: N802
         op = wire.from_wire(dict(ops[0]))
         if len(ops) != 1 or not isinstance(op, OpInstanceQueryData) or not op.static:
-            raise errors.OpPrereqError(
-                f"{_ABSENT}there is no daemon that runs jobs", errors.ErrorCode.STATE
-            )
+            raise errors.make_state_error(f"{_ABSENT}there is no daemon that runs jobs")
         context = cast(OperationContext, SimpleNamespace(config=self._config))
         operation = InstanceQueryData(op, context)
         operation.check()

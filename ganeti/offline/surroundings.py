@@ -31,18 +31,16 @@ def check(directory: DataDirectory) -> None:
     where = directory.paths
     old = _find_old_users(where)
     if _is_file(old) and where.rapi_users.exists():
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"there are users of the remote API in {old} and in {where.rapi_users}: put all of"
             " them into the second file and remove the first",
-            errors.ErrorCode.STATE,
         )
     version = where.queue / "version"
     found = version.read_bytes().strip() if version.exists() else b""
     if found not in (b"", str(constants.JOB_QUEUE_VERSION).encode()):
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"{version} says {found.decode('ascii', 'replace')}; only job queues of format"
             f" {constants.JOB_QUEUE_VERSION} can be taken over",
-            errors.ErrorCode.STATE,
         )
 
 

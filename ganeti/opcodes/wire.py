@@ -34,14 +34,11 @@ def from_wire(raw: object) -> OpCode:
     its path, what was wrong and what is accepted. A missing or null ``reason`` is taken as empty.
     """
     if not isinstance(raw, dict):
-        raise errors.OpPrereqError(
-            "An opcode must be an object with the key OP_ID", errors.ErrorCode.INVAL
-        )
+        raise errors.make_invalid_error("An opcode must be an object with the key OP_ID")
     op_id = raw.get("OP_ID")
     if not isinstance(op_id, str):
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             "The key OP_ID of an opcode must be a text such as OP_INSTANCE_STARTUP",
-            errors.ErrorCode.INVAL,
         )
     return decode(registry.find(op_id), raw)
 
@@ -64,7 +61,7 @@ def decode(cls: type[O], raw: Mapping[str, object]) -> O:
         from ganeti.opcodes import explain
 
         text = explain.message(cls, given, str(err))
-        raise errors.OpPrereqError(f"{id_of(cls)}: {text}", errors.ErrorCode.INVAL) from None
+        raise errors.make_invalid_error(f"{id_of(cls)}: {text}") from None
 
 
 def find_unknown_nulls(cls: type[OpCode], raw: Mapping[str, object]) -> list[str]:

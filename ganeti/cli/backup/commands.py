@@ -13,7 +13,6 @@ from ganeti.cli.instance import creation, settings
 from ganeti.cli.programs import BACKUP
 from ganeti.filters import arguments
 
-_INVAL = errors.ErrorCode.INVAL
 _LIST_FIELDS = ("node", "export")
 
 
@@ -41,7 +40,7 @@ def export(call: Call) -> None:
     """
     name, opts = call.args[0], call.opts
     if not opts.target_node:
-        raise errors.OpPrereqError(f"Instance {name}: choose the node with --node", _INVAL)
+        raise errors.make_invalid_error(f"Instance {name}: choose the node with --node")
     if opts.remove_instance:
         settings.ask_first(
             call, name, f"Export instance {name} to {opts.target_node} and remove it here?"
@@ -81,8 +80,8 @@ def import_(call: Call) -> None:
     addresses are kept when the instance has the name that it had.
     """
     if call.opts.no_nics:
-        raise errors.OpPrereqError(
-            "--no-nics makes no sense here: without --net the NICs are those of the export", _INVAL
+        raise errors.make_invalid_error(
+            "--no-nics makes no sense here: without --net the NICs are those of the export"
         )
     wanted: dict[str, Any] = creation.parameters(call, call.args[0], again=True)
     jobs.run_op(call, creation.OP, **{**wanted, "mode": "import"})

@@ -12,7 +12,6 @@ from ganeti.cli.fields import override
 from ganeti.cli.instance import creation, settings
 from ganeti.cli.programs import BACKUP
 
-_INVAL = errors.ErrorCode.INVAL
 _INSTANCE = take_one("instance", "instance_name")
 _HISTORY_FIELDS = ("instance", "id", "mode", "size", "read", "stored", "consistency", "proof")
 
@@ -83,7 +82,7 @@ def restore(call: Call) -> None:
         _restore_here(call, name)
         return
     if opts.disk is not None:
-        raise errors.OpPrereqError("--restore-disk makes no sense with --as", _INVAL)
+        raise errors.make_invalid_error("--restore-disk makes no sense with --as")
     wanted: dict[str, Any] = creation.parameters(call, opts.instance_name, again=True)
     wanted.update(mode="import", src_path=name, backup=opts.backup or "newest")
     jobs.run_op(call, creation.OP, **wanted)
@@ -93,8 +92,8 @@ def _restore_here(call: Call, name: str) -> None:
     opts = call.opts
     surplus = [flag for flag, dest in _OF_NEW.items() if getattr(opts, dest, None)]
     if surplus:
-        raise errors.OpPrereqError(
-            f"{surplus[0]} is for a new instance: give its name with --as", _INVAL
+        raise errors.make_invalid_error(
+            f"{surplus[0]} is for a new instance: give its name with --as"
         )
     which = "disk " + str(opts.disk) if opts.disk is not None else "all disks"
     settings.ask_first(

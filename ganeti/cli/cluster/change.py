@@ -13,8 +13,6 @@ from ganeti.cli.failures import Exit
 from ganeti.cli.fields import override
 from ganeti.cli.programs import CLUSTER
 
-_INVAL = errors.ErrorCode.INVAL
-
 
 def _collectors(given: values.KeyVals) -> dict[str, bool]:
     result = {}
@@ -22,7 +20,7 @@ def _collectors(given: values.KeyVals) -> dict[str, bool]:
         try:
             result[name] = text if isinstance(text, bool) else values.boolean(str(text))
         except ValueError as err:
-            raise errors.OpPrereqError(f"data collector {name}: {err}", _INVAL) from None
+            raise errors.make_invalid_error(f"data collector {name}: {err}") from None
     return result
 
 
@@ -33,7 +31,7 @@ def _intervals(given: values.KeyVals) -> dict[str, int]:
         try:
             result[name] = round(values.number(str(text)) * 1_000_000)
         except ValueError as err:
-            raise errors.OpPrereqError(f"data collector {name}: {err}", _INVAL) from None
+            raise errors.make_invalid_error(f"data collector {name}: {err}") from None
     return result
 
 
@@ -95,7 +93,7 @@ def _content(path: str) -> str:
         return Path(path).read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as err:
         reason = err.strerror if isinstance(err, OSError) else "is not a text file in ASCII"
-        raise errors.OpPrereqError(f"{path}: {reason}", errors.ErrorCode.INVAL) from err
+        raise errors.make_invalid_error(f"{path}: {reason}") from err
 
 
 @CLUSTER.command(

@@ -12,8 +12,6 @@ from ganeti.cli.fields import override
 from ganeti.cli.option import value
 from ganeti.cli.values import KeyVals
 
-_INVAL = errors.ErrorCode.INVAL
-
 OP = "OP_CLUSTER_SET_PARAMS"
 #: Settings that only gnt-os or other programs change.
 WITHOUT = ("blacklisted_os", "hidden_os", "os_hvp", "osparams", "osparams_private_cluster")
@@ -82,10 +80,9 @@ def policy(opts: SimpleNamespace) -> dict[str, Any]:
     split = {key: getattr(opts, dest, None) for key, dest in _SPLIT.items()}
     if any(split.values()):
         if result:
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 "--specs-... cannot be used together with --ipolicy-bounds-specs and"
                 " --ipolicy-std-specs",
-                _INVAL,
             )
         result = _parse_split(split)
     for key, found in (
@@ -100,8 +97,8 @@ def policy(opts: SimpleNamespace) -> dict[str, Any]:
 
 def _limit(name: str) -> str:
     if name not in ("min", "max"):
-        raise errors.OpPrereqError(
-            f"--ipolicy-bounds-specs takes min:... and max:..., not '{name}'", _INVAL
+        raise errors.make_invalid_error(
+            f"--ipolicy-bounds-specs takes min:... and max:..., not '{name}'"
         )
     return name
 
@@ -114,16 +111,15 @@ def _size(key: str, text: str | bool | None) -> int:
     from ganeti.model import ipolicy  # only policies need it, every command reads this module
 
     if key not in ipolicy.SPEC_KEYS:
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"the instance policy has no size '{key}'{nearest(key, ipolicy.SPEC_KEYS)};"
             f" known are {', '.join(ipolicy.SPEC_KEYS)}",
-            _INVAL,
         )
     try:
         return units.parse_size(str(text)) if key in _IN_MIB else int(str(text))
     except (errors.UnitParseError, ValueError):
-        raise errors.OpPrereqError(
-            f"'{text}' cannot be used for {key} of the instance policy", _INVAL
+        raise errors.make_invalid_error(
+            f"'{text}' cannot be used for {key} of the instance policy"
         ) from None
 
 
@@ -132,8 +128,8 @@ def _parse_split(split: dict[str, KeyVals | None]) -> dict[str, Any]:
     for key, given in split.items():
         for limit, text in (given or {}).items():
             if limit not in limits:
-                raise errors.OpPrereqError(
-                    f"invalid limit '{limit}' of {key}; choose from min, std, max", _INVAL
+                raise errors.make_invalid_error(
+                    f"invalid limit '{limit}' of {key}; choose from min, std, max"
                 )
             limits[limit][key] = _size(key, text)
     return {"minmax": [{"min": limits["min"], "max": limits["max"]}], "std": limits["std"]}

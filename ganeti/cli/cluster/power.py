@@ -98,7 +98,7 @@ def _nodes(call: Call) -> list[_Node]:
 
 
 def _make_error(text: str) -> errors.OpPrereqError:
-    return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
+    return errors.make_invalid_error(text)
 
 
 def _confirm(call: Call, nodes: Sequence[_Node], verb: str) -> bool:

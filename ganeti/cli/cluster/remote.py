@@ -111,6 +111,6 @@ def _read(path: Path) -> tuple[bytes, int]:
     try:
         return path.read_bytes(), path.stat().st_mode & 0o7777
     except OSError as err:
-        raise errors.OpPrereqError(
-            f"File {path} cannot be read: {err.strerror or err}", errors.ErrorCode.INVAL
+        raise errors.make_invalid_error(
+            f"File {path} cannot be read: {err.strerror or err}"
         ) from err

@@ -67,9 +67,8 @@ def init(call: Call) -> None:
 
     opts = call.opts
     if opts.primary_ip_version not in (4, 6):
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"--primary-ip-version must be 4 or 6, not {opts.primary_ip_version}",
-            errors.ErrorCode.INVAL,
         )
     problems = init_cluster(
         InitSettings(

@@ -36,7 +36,7 @@ def delay(call: Call) -> None:
     try:
         duration = values.number(call.args[0])
     except ValueError as err:
-        raise errors.OpPrereqError(str(err), errors.ErrorCode.INVAL) from None
+        raise errors.make_invalid_error(str(err)) from None
     jobs.run(call, duration=duration)
 
 
@@ -92,11 +92,9 @@ def _read_ops(call: Call, name: str) -> list[jobs.WireOp]:
         data = jsonio.loads(Path(name).read_bytes())
     except (OSError, errors.ParseError) as err:
         why = err.strerror if isinstance(err, OSError) else err
-        raise errors.OpPrereqError(
-            f"Cannot read opcodes from '{name}': {why}", errors.ErrorCode.INVAL
-        ) from err
+        raise errors.make_invalid_error(f"Cannot read opcodes from '{name}': {why}") from err
     if not (isinstance(data, list) and all(isinstance(item, dict) for item in data)):
-        raise errors.OpPrereqError(f"'{name}' is not a list of opcodes", errors.ErrorCode.INVAL)
+        raise errors.make_invalid_error(f"'{name}' is not a list of opcodes")
     return [jobs.build(call, str(item.get("OP_ID")), **_omit(item, "OP_ID")) for item in data]
 
 

@@ -35,7 +35,7 @@ def wconfd(call: Call) -> None:
 
 
 def _make_error(text: str) -> errors.OpPrereqError:
-    return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
+    return errors.make_invalid_error(text)
 
 
 def _echo(call: Call, text: str) -> str:

@@ -10,8 +10,6 @@ from ganeti.cli.fields import override
 from ganeti.cli.instance import devices
 from ganeti.cli.programs import DISK
 
-_INVAL = errors.ErrorCode.INVAL
-
 _NAME = take_one("disk", "disk_name")
 
 DISK.submits("rename", "OP_DISK_RENAME", _NAME, take_one("new-name", "new_name"))
@@ -42,8 +40,8 @@ def add(call: Call) -> None:
     """Create a disk that belongs to no instance, and print its uuid."""
     opts = call.opts
     if opts.disk_template is None or opts.size is None:
-        raise errors.OpPrereqError(
-            "Template and size of the disk are missing; give them as in -t plain -s 10G", _INVAL
+        raise errors.make_invalid_error(
+            "Template and size of the disk are missing; give them as in -t plain -s 10G"
         )
     disk = {
         **values.drop_resets(opts.ext_params),

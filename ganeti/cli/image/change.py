@@ -66,7 +66,7 @@ def add(call: Call) -> None:
 def modify(call: Call) -> None:
     """Change the description of an image; an empty one removes it."""
     if call.opts.description is None:
-        raise errors.OpPrereqError("Nothing to change: give --description", errors.ErrorCode.INVAL)
+        raise errors.make_invalid_error("Nothing to change: give --description")
     jobs.run(call)
 
 
@@ -90,9 +90,7 @@ def _upload(path: Path) -> Path:
     try:
         with path.open("rb") as source:
             if not path.is_file():
-                raise errors.OpPrereqError(
-                    f"'{path}' is not a regular file", errors.ErrorCode.INVAL
-                )
+                raise errors.make_invalid_error(f"'{path}' is not a regular file")
             files.ensure_dir(directory.parent, 0o700)
             files.ensure_dir(directory, 0o700)
             try:
@@ -102,9 +100,8 @@ def _upload(path: Path) -> Path:
                 raise
     except OSError as err:
         place = err.filename or path
-        raise errors.OpPrereqError(
+        raise errors.make_environment_error(
             f"Cannot copy '{path}' to {directory}: {place}: {err.strerror}",
-            errors.ErrorCode.ENVIRON,
         ) from err
     return target
 

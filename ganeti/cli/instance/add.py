@@ -13,7 +13,6 @@ from ganeti.cli.command import Args, Call, take_one
 from ganeti.cli.instance import creation, reserve
 from ganeti.cli.programs import INSTANCE
 
-_INVAL = errors.ErrorCode.INVAL
 #: Names of the remote API that are not those of the opcode.
 _MISNAMED = {"name": " (did you mean instance_name?)", "os": " (did you mean os_type?)"}
 
@@ -42,11 +41,11 @@ def add(call: Call) -> None:
         _reserve(call)
         return
     if not call.args:
-        raise errors.OpPrereqError(
-            "The name of the instance is missing; only --forthcoming works without", _INVAL
+        raise errors.make_invalid_error(
+            "The name of the instance is missing; only --forthcoming works without"
         )
     if opts.owner is not None or opts.expires is not None:
-        raise errors.OpPrereqError("--owner and --expires need --forthcoming", _INVAL)
+        raise errors.make_invalid_error("--owner and --expires need --forthcoming")
     jobs.run_op(call, creation.OP, **creation.parameters(call, call.args[0], again=opts.commit))
 
 
@@ -104,10 +103,10 @@ def _read(path: str) -> list[jobs.WireOp]:
         found = jsonio.loads(Path(path).read_bytes())
     except (OSError, errors.ParseError) as err:
         why = err.strerror if isinstance(err, OSError) else errors.text(err)
-        raise errors.OpPrereqError(f"Cannot read instances from '{path}': {why}", _INVAL) from err
+        raise errors.make_invalid_error(f"Cannot read instances from '{path}': {why}") from err
     if not isinstance(found, list) or not found:
-        raise errors.OpPrereqError(
-            f"'{path}' must hold a JSON list of objects, one for each instance", _INVAL
+        raise errors.make_invalid_error(
+            f"'{path}' must hold a JSON list of objects, one for each instance"
         )
     return [_instance(path, number, raw) for number, raw in enumerate(found, 1)]
 
@@ -117,16 +116,15 @@ def _instance(path: str, number: int, raw: object) -> jobs.WireOp:
 
     where = f"'{path}', instance {number}"
     if not isinstance(raw, dict):
-        raise errors.OpPrereqError(f"{where}: expected an object", _INVAL)
+        raise errors.make_invalid_error(f"{where}: expected an object")
     opcode = registry.find(creation.OP)
     known = opcode.__struct_fields__
     for key in raw:
         if key not in known:
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 f"{where}: unknown parameter '{key}'{_MISNAMED.get(key) or nearest(key, known)}",
-                _INVAL,
             )
     try:
         return wire.to_wire(wire.decode(opcode, {"mode": "create", **raw}))
     except errors.OpPrereqError as err:
-        raise errors.OpPrereqError(f"{where}: {err.args[0]}", _INVAL) from None
+        raise errors.make_invalid_error(f"{where}: {err.args[0]}") from None

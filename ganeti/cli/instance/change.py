@@ -66,9 +66,7 @@ def reinstall(call: Call) -> int:
     """
     opts = call.opts
     if opts.select_os and opts.os_type:
-        raise errors.OpPrereqError(
-            "Give either --os-type or --select-os, not both", errors.ErrorCode.INVAL
-        )
+        raise errors.make_invalid_error("Give either --os-type or --select-os, not both")
     names = selection.instances(call)
     wanted = _ask_for_os(call) if opts.select_os else opts.os_type
     if not (opts.force or opts.force_multi):
@@ -97,14 +95,14 @@ def _ask_for_os(call: Call) -> str:
         for text in names_with_variants(name, variants)
     ]
     if not known:
-        raise errors.OpPrereqError(
-            "No OS can be installed on all nodes; see gnt-os diagnose", errors.ErrorCode.ENVIRON
+        raise errors.make_environment_error(
+            "No OS can be installed on all nodes; see gnt-os diagnose"
         )
     try:
         fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        raise errors.OpPrereqError(
-            "--select-os needs a terminal; name the OS with --os-type", errors.ErrorCode.INVAL
+        raise errors.make_invalid_error(
+            "--select-os needs a terminal; name the OS with --os-type"
         ) from None
     with os.fdopen(fd, "r+b", buffering=0) as terminal:
         chosen = choose(

@@ -70,7 +70,7 @@ def hash_password(path: str | None) -> str | None:
 
 
 def _make_error(text: str) -> errors.OpPrereqError:
-    return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
+    return errors.make_invalid_error(text)
 
 
 NAMES = {

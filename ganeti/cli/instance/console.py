@@ -59,10 +59,9 @@ def _pages(call: Call, name: str) -> list[str]:
     """
     found = call.client.query_consoles(name)
     if not found["kinds"]:
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"Instance {found['instance']} has no console for a browser; set serial_console or"
             " vnc_bind_address and start it again",
-            errors.ErrorCode.STATE,
         )
     start = f"https://{_web_host(call)}:{resolve.port(constants.RAPI)}/ui/console.html?"
     return [start + urlencode({"instance": found["instance"], "kind": k}) for k in found["kinds"]]
@@ -91,19 +90,17 @@ def _console(call: Call, name: str) -> dict[str, Any]:
     selection.refuse_unknown(call.client, "instance", [name], [row[:2] for row in rows])
     full, _uuid, runs, node, found, forthcoming = rows[0]
     if forthcoming:
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"Instance {full} is forthcoming and has no console; gnt-instance add --commit {full}"
             " creates it",
-            errors.ErrorCode.STATE,
         )
     if runs is None:
         raise errors.OpExecError(
             f"Node {node} does not say whether instance {full} runs, so there is no console"
         )
     if not runs:
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"Instance {full} does not run; start it with gnt-instance startup {full}",
-            errors.ErrorCode.STATE,
         )
     if not isinstance(found, dict):
         raise errors.OpExecError(

@@ -14,8 +14,6 @@ from ganeti.base import units
 from ganeti.base.text import nearest
 from ganeti.cli.values import IdentKeyVals, KeyVals, index_list, keyval
 
-_INVAL = errors.ErrorCode.INVAL
-
 #: Words that add or take away a device, as an identifier or as a key after an index.
 _MOVES = ("add", "attach", "remove", "detach")
 _ACTIONS = (*_MOVES, "modify")
@@ -26,7 +24,7 @@ _LAST = -1
 
 
 def _make_error(text: str) -> errors.OpPrereqError:
-    return errors.OpPrereqError(text, _INVAL)
+    return errors.make_invalid_error(text)
 
 
 # a new instance ------------------------------------------------------------------------------

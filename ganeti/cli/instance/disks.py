@@ -10,8 +10,6 @@ from ganeti.cli.fields import override
 from ganeti.cli.instance import devices
 from ganeti.cli.programs import INSTANCE
 
-_INVAL = errors.ErrorCode.INVAL
-
 _NAME = take_one("instance", "instance_name")
 _SIDES = {
     "replace_auto": ("-a", "--auto", "Replace faulty disks, on whichever node they are"),
@@ -62,7 +60,7 @@ def grow_disk(call: Call) -> None:
     _name, disk, size = call.args
     numbers = values.indices(disk)
     if len(numbers) != 1:
-        raise errors.OpPrereqError(f"'{disk}' is not the index of a disk, as in 0", _INVAL)
+        raise errors.make_invalid_error(f"'{disk}' is not the index of a disk, as in 0")
     jobs.run(call, disk=numbers[0], amount=devices.size(size, f"Disk {disk}"))
 
 
@@ -104,7 +102,7 @@ def replace_disks(call: Call) -> None:
     sides = list(dict.fromkeys(opts.mode))
     places = (opts.remote_node, opts.iallocator)
     if len(sides) + sum(place is not None for place in places) != 1:
-        raise errors.OpPrereqError(
-            "Say what to replace with exactly one of -p, -s, -a, -n and -I", _INVAL
+        raise errors.make_invalid_error(
+            "Say what to replace with exactly one of -p, -s, -a, -n and -I"
         )
     jobs.run(call, mode=sides[0] if sides else "replace_new_secondary")

@@ -11,8 +11,6 @@ from ganeti.cli.fields import override
 from ganeti.cli.instance import settings
 from ganeti.cli.programs import INSTANCE
 
-_INVAL = errors.ErrorCode.INVAL
-
 _NAME = take_one("instance", "instance_name")
 _OPTIONS = (o.FORCE, *o.JOB_OPTIONS)
 
@@ -72,7 +70,7 @@ def move(call: Call) -> None:
     """Copy the disks of an instance to another node and start it there; asks first."""
     name, opts = call.args[0], call.opts
     if not opts.target_node:
-        raise errors.OpPrereqError(f"Instance {name}: choose the target node with --node", _INVAL)
+        raise errors.make_invalid_error(f"Instance {name}: choose the target node with --node")
     settings.ask_first(
         call,
         name,

@@ -17,7 +17,6 @@ from ganeti.cli.instance import creation
 from ganeti.cli.option import value
 from ganeti.cli.programs import INSTANCE
 
-_INVAL = errors.ErrorCode.INVAL
 _DURATION = re.compile(r"[0-9]+[smhdw]")
 
 #: For whom and how long capacity is reserved.
@@ -82,8 +81,8 @@ def reserve(call: Call) -> None:
     opts = call.opts
     names = call.args or [""] * _count(opts)
     if call.args and opts.count not in (None, len(call.args)):
-        raise errors.OpPrereqError(
-            f"--count is {opts.count}, but {plural(len(call.args), 'name')} were given", _INVAL
+        raise errors.make_invalid_error(
+            f"--count is {opts.count}, but {plural(len(call.args), 'name')} were given"
         )
     uuids = add(call, [body(call, name) for name in names])
     if opts.dry_run:
@@ -117,7 +116,7 @@ def body(call: Call, name: str) -> dict[str, Any]:
 def _count(opts: SimpleNamespace) -> int:
     count = 1 if opts.count is None else int(opts.count)
     if count < 1:
-        raise errors.OpPrereqError(f"--count must be at least 1, not {count}", _INVAL)
+        raise errors.make_invalid_error(f"--count must be at least 1, not {count}")
     return count
 
 

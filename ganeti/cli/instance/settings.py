@@ -10,8 +10,6 @@ from ganeti.cli.command import Call
 from ganeti.cli.failures import Exit
 from ganeti.cli.values import IdentKeyVals, KeyVals
 
-_INVAL = errors.ErrorCode.INVAL
-
 
 def backend(given: KeyVals, *, keep_resets: bool) -> dict[str, Any]:
     """Back-end parameters as numbers; ``memory`` is spelled out as ``minmem`` and ``maxmem``.
@@ -64,10 +62,9 @@ def refuse_defaults(given: KeyVals, what: str) -> dict[str, Any]:
     """Parameters that hold for one start: nothing can be taken back to a default."""
     for key, found in given.items():
         if found is None:
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 f"{what} parameter '{key}' cannot be taken back for one start only; give a value,"
                 " or use gnt-instance modify",
-                _INVAL,
             )
     return dict(given)
 
@@ -80,8 +77,8 @@ def hypervisor(given: IdentKeyVals) -> tuple[str, dict[str, Any]]:
     """
     name, keys = given
     if not isinstance(keys, dict) or not name or "=" in name:
-        raise errors.OpPrereqError(
-            f"-H takes <hypervisor>:<key>=<value>,..., as in kvm:acpi=true, not '{name}'", _INVAL
+        raise errors.make_invalid_error(
+            f"-H takes <hypervisor>:<key>=<value>,..., as in kvm:acpi=true, not '{name}'"
         )
     return name, {key: found for key, found in keys.items() if found is not None}
 
@@ -94,7 +91,7 @@ def refuse_several(**given: bool) -> None:
     """
     found = [f"--{name.replace('_', '-')}" for name, is_given in given.items() if is_given]
     if len(found) > 1:
-        raise errors.OpPrereqError(f"Give only one of {' and '.join(found)}", _INVAL)
+        raise errors.make_invalid_error(f"Give only one of {' and '.join(found)}")
 
 
 def ask_first(call: Call, name: str, question: str) -> None:

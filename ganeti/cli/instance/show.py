@@ -86,9 +86,7 @@ def show_info(call: Call) -> None:
     """Show everything about instances: state, nodes, parameters, NICs and disks."""
     names, opts = call.args, call.opts
     if bool(names) == opts.show_all:
-        raise errors.OpPrereqError(
-            "Name the instances to show, or use --all for all of them", errors.ErrorCode.INVAL
-        )
+        raise errors.make_invalid_error("Name the instances to show, or use --all for all of them")
     found = jobs.run_op(call, "OP_INSTANCE_QUERY_DATA", instances=names, static=opts.static)
     order = list(found) if names else natural_sorted(found)
     info.show(call, [_instance(found[name]) for name in order])

@@ -106,9 +106,8 @@ def cancel(call: Call) -> int:
     """
     kill = call.opts.kill
     if kill and not call.opts.yes_do_it:
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             "--kill can leave work half done; add --yes-do-it if this is really wanted",
-            errors.ErrorCode.INVAL,
         )
     return _change_jobs(call, "Cancel", lambda number: call.client.cancel_job(number, kill=kill))
 
@@ -125,9 +124,8 @@ def change_priority(call: Call) -> int:
     Jobs are named by id, or selected by an option; selected ones are shown and confirmed first.
     """
     if call.opts.priority is None:
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"Give the new priority with --priority: {', '.join(PRIORITIES)}",
-            errors.ErrorCode.INVAL,
         )
     priority = PRIORITIES[call.opts.priority]
     return _change_jobs(
@@ -151,9 +149,8 @@ def _ids(call: Call, verb: str) -> Sequence[int]:
     """Ids of the jobs to act on; ends the command when a question is answered with no."""
     wanted = call.opts.status_filter
     if bool(call.args) == bool(wanted):
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             "Give either job ids or one of --pending, --queued and --waiting",
-            errors.ErrorCode.INVAL,
         )
     if not wanted:
         return [job_id(arg) for arg in call.args]

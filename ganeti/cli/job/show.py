@@ -40,9 +40,7 @@ def job_id(text: str) -> int:
         OpPrereqError: no number.
     """
     if not (text.isascii() and text.isdigit()):
-        raise errors.OpPrereqError(
-            f"'{text}' is not a job ID: expected a number", errors.ErrorCode.INVAL
-        )
+        raise errors.make_invalid_error(f"'{text}' is not a job ID: expected a number")
     return int(text)
 
 
@@ -76,8 +74,8 @@ def list_jobs(call: Call) -> int:
     if limit is None and listing.is_for_person(call) and not call.args:
         limit = _NEWEST
     if limit is not None and limit < 0:
-        raise errors.OpPrereqError(
-            f"--limit {limit}: expected 0 (all jobs) or a positive number", errors.ErrorCode.INVAL
+        raise errors.make_invalid_error(
+            f"--limit {limit}: expected 0 (all jobs) or a positive number"
         )
     return listing.show_list(
         call,

@@ -35,9 +35,7 @@ def add(call: Call) -> None:
     of nodes and cluster are reserved.
     """
     if call.opts.network is None:
-        raise errors.OpPrereqError(
-            "The subnet is missing, as in --network=192.0.2.0/24", errors.ErrorCode.INVAL
-        )
+        raise errors.make_invalid_error("The subnet is missing, as in --network=192.0.2.0/24")
     jobs.run(call)
 
 
@@ -113,23 +111,20 @@ def disconnect(call: Call) -> int:
 def _connection(given: dict[str, Any]) -> dict[str, str]:
     for key, text in given.items():
         if key not in _CONNECTION:
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 f"-N: unknown key '{key}'{nearest(key, _CONNECTION)}; known are"
                 f" {', '.join(_CONNECTION)}",
-                errors.ErrorCode.INVAL,
             )
         if not isinstance(text, str):
-            raise errors.OpPrereqError(
-                f"-N: '{key}' needs a value, as in {key}=...", errors.ErrorCode.INVAL
-            )
+            raise errors.make_invalid_error(f"-N: '{key}' needs a value, as in {key}=...")
     return {**_CONNECTION, **given}
 
 
 def _refuse_old_form(args: list[str]) -> None:
     """Before 2.10 mode and link were arguments; a group of that name would be taken for them."""
     if len(args) > 2 and args[1] in set(NicMode):
-        raise errors.OpPrereqError(
-            f"Mode and link are given as -N mode={args[1]},link={args[2]}", errors.ErrorCode.INVAL
+        raise errors.make_invalid_error(
+            f"Mode and link are given as -N mode={args[1]},link={args[2]}"
         )
 
 

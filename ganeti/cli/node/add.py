@@ -76,16 +76,13 @@ def _check_membership(call: Call, name: str) -> None:
     known = call.client.query_nodes([], ["name", "uuid"])
     member = any(row[0] == name for row in known)
     if member and not call.opts.readd:
-        raise errors.OpPrereqError(
+        raise errors.make_exists_error(
             f"Node {name} is in the cluster already (--readd adds it after it was set up again)",
-            errors.ErrorCode.EXISTS,
         )
     if call.opts.readd and not member:
         selection.refuse_unknown(call.client, "node", [name], known)
     if call.opts.readd and name == ssconf.master():
-        raise errors.OpPrereqError(
-            f"Node {name} is the master and cannot be added again", errors.ErrorCode.STATE
-        )
+        raise errors.make_state_error(f"Node {name} is the master and cannot be added again")
 
 
 def prepare(

@@ -85,7 +85,7 @@ def power(call: Call) -> int:
     opts = call.opts
     if action in ("off", "cycle"):
         if not names:
-            raise errors.OpPrereqError(f"Name the nodes to switch {action}", errors.ErrorCode.INVAL)
+            raise errors.make_invalid_error(f"Name the nodes to switch {action}")
         verb = "Switch off" if action == "off" else "Power-cycle"
         if not opts.force and not selection.confirm(names, "node", verb):
             return 1

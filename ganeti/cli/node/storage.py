@@ -37,9 +37,8 @@ def _columns(call: Call, known: Mapping[str, tuple[str, str]]) -> list[str]:
     fields = listing.choose_fields(call.opts.output, list(known), lambda: list(known))
     for name in fields:
         if name not in known:
-            raise errors.OpPrereqError(
+            raise errors.make_invalid_error(
                 f"Unknown field '{name}'{nearest(name, known)}; known are {', '.join(known)}",
-                errors.ErrorCode.INVAL,
             )
     return fields
 

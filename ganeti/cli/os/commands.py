@@ -215,9 +215,7 @@ def modify(call: Call) -> None:
         "blacklisted_os": _membership(name, opts.blacklisted_os),
     }
     if all(change is None for change in changes.values()):
-        raise errors.OpPrereqError(
-            "Nothing to change: give at least one option", errors.ErrorCode.INVAL
-        )
+        raise errors.make_invalid_error("Nothing to change: give at least one option")
     jobs.run_op(call, "OP_CLUSTER_SET_PARAMS", **changes)
 
 

@@ -100,9 +100,7 @@ def token_revoke(call: Call) -> None:
     unknown = tokens.revoke(paths.current().rapi_tokens, call.args)
     _distribute(call)
     if unknown:
-        raise errors.OpPrereqError(
-            f"There is no token {join_names(unknown)}", errors.ErrorCode.NOENT
-        )
+        raise errors.make_unknown_error(f"There is no token {join_names(unknown)}")
 
 
 @RAPI.command("token list", options=_TABLE)
@@ -171,9 +169,8 @@ def _check_permissions(words: Iterable[str]) -> None:
     known = {permission_of(route.method, route.path) for route in ROUTES}
     strange = permissions.find_unknown(permissions.parse(words), known)
     if strange:
-        raise errors.OpPrereqError(
+        raise errors.make_invalid_error(
             f"Unknown permission {join_names(strange)}; known are {join_names(sorted(known), 200)}",
-            errors.ErrorCode.INVAL,
         )
 
 
@@ -185,7 +182,7 @@ def _password(name: str) -> str:
 
     first = getpass(f"Password of {name}: ")
     if getpass("The same again: ") != first:
-        raise errors.OpPrereqError("The passwords differ", errors.ErrorCode.INVAL)
+        raise errors.make_invalid_error("The passwords differ")
     return first
 
 
@@ -193,7 +190,7 @@ def _remove_user(name: str) -> None:
     from ganeti.rapi import users
 
     if not users.edit(paths.current().rapi_users, name, None):
-        raise errors.OpPrereqError(f"There is no user '{name}'", errors.ErrorCode.NOENT)
+        raise errors.make_unknown_error(f"There is no user '{name}'")
 
 
 def _list_users(call: Call) -> None:
@@ -260,7 +257,7 @@ def _quota(given: dict[str, str] | None) -> Any:
     try:
         return typed.convert(sized, Quota, strict=False)
     except msgspec.ValidationError as err:
-        raise errors.OpPrereqError(f"--quota: {err}", errors.ErrorCode.INVAL) from err
+        raise errors.make_invalid_error(f"--quota: {err}") from err
 
 
 def _list_tokens(call: Call) -> None:

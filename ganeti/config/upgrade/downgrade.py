@@ -58,10 +58,9 @@ def _refuse(raw: Raw, target: int) -> None:
     if target < _V3_0:
         found += disks.find_mixed_disks(raw)
     if found:
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"version {versions.text(target)} cannot have everything that this cluster has:\n"
             + "\n".join(found),
-            errors.ErrorCode.STATE,
         )
 
 

@@ -53,8 +53,7 @@ def target(wanted: str) -> int:
     for version in TARGETS:
         if text(version) == wanted:
             return version
-    raise errors.OpPrereqError(
+    raise errors.make_invalid_error(
         f"cannot downgrade to version '{wanted}'; choose from"
         f" {', '.join(text(version) for version in TARGETS)}",
-        errors.ErrorCode.INVAL,
     )

@@ -47,9 +47,8 @@ def load(where: Paths) -> Record | None:
     except FileNotFoundError:
         return None
     except (errors.ParseError, msgspec.ValidationError) as err:
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"{path} is damaged ({err}); what was kept is beside it, to be put back by hand",
-            errors.ErrorCode.STATE,
         ) from err
 
 

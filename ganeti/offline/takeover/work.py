@@ -108,10 +108,9 @@ def _stop_old(where: Paths) -> None:
     directory = data_directory.DataDirectory(where, True)
     pending = [str(number) for number, ended in directory.jobs() if not ended]
     if pending and (where.config_file).exists():
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"jobs were submitted meanwhile and have not ended: {', '.join(pending)}."
             " ganeti-takeover back starts the old daemons again; begin again when they have ended",
-            errors.ErrorCode.STATE,
         )
 
 
@@ -130,9 +129,8 @@ def _remove_empty(directory: Path) -> None:
     """Remove directories without any file, as the package makes them."""
     found = [path for path in sorted(directory.rglob("*")) if not path.is_dir()]
     if found:
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"{directory} is not empty: {', '.join(map(str, found[:5]))}. Move it away",
-            errors.ErrorCode.STATE,
         )
     shutil.rmtree(directory)
 
@@ -182,16 +180,14 @@ def read_kit(where: Paths, record: Record) -> Kit:
     try:
         kit = kits.load(path.read_bytes())
     except FileNotFoundError as err:
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"{path} is missing: run ganeti-takeover run on {record.master} first, which is the"
             " master and sends it here",
-            errors.ErrorCode.STATE,
         ) from err
     if (kit.node, kit.cluster) != (record.host, record.cluster):
-        raise errors.OpPrereqError(
+        raise errors.make_state_error(
             f"{path} is for node {kit.node} of cluster {kit.cluster}, not for {record.host} of"
             f" {record.cluster}; take the one that was made for this node",
-            errors.ErrorCode.STATE,
         )
     return kit
 

@@ -30,9 +30,8 @@ class BackupRemove(FindingOperation[OpBackupRemove, str, None]):
         found, silent = exports.find(ctx, online)
         holders = [node for node in online if name in found.get(node.uuid, ())]
         if not holders:
-            raise errors.OpPrereqError(
+            raise errors.make_unknown_error(
                 f"no node that answers has an export '{name}'{exports.hint(name, found)}",
-                errors.ErrorCode.NOENT,
             )
         for node in holders:
             ctx.log(f"* removing the export on node {node.name}")

@@ -71,10 +71,9 @@ def find_place(
     found = list_all(ctx, node, repository, instance)
     if not found:
         where = repository or "the default repository"
-        raise errors.OpPrereqError(
+        raise errors.make_unknown_error(
             f"there is no backup of '{instance}' in {where}; gnt-backup history lists what there"
             " is",
-            errors.ErrorCode.NOENT,
         )
     return BackupPlace(repository=repository, instance=instance, id=found[-1].id)
 

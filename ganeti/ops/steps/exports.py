@@ -48,9 +48,7 @@ def read(ctx: Context, node: Node, path: str) -> ExportConfig:
     except errors.RpcError:
         raise
     except errors.GanetiError as err:
-        raise errors.OpPrereqError(
-            f"node {node.name}: {errors.text(err)}", errors.ErrorCode.NOENT
-        ) from err
+        raise errors.make_unknown_error(f"node {node.name}: {errors.text(err)}") from err
     return export_config.parse(text)
 
 

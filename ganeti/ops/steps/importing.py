@@ -105,10 +105,9 @@ def _search(ctx: Context, config: Config, path: str) -> Node:
             f"several nodes have an export '{path}': {names}; choose one with --src-node"
         )
     missing = ", ".join(sorted(node.name for node in silent))
-    raise errors.OpPrereqError(
+    raise errors.make_unknown_error(
         f"no node has an export '{path}'{exports.hint(path, found)}"
         + (f"; no answer from {missing}" if missing else ""),
-        errors.ErrorCode.NOENT,
     )
 
 
