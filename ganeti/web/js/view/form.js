@@ -39,6 +39,8 @@ function Drawer({ form, given }) {
   useEffect(() => {
     const before = /** @type {HTMLElement | null} */ (document.activeElement);
     /** @type {HTMLElement | null | undefined} */ (dialog.current?.querySelector("input, select, button.primary"))?.focus();
+    // Nothing there may be focused, as with a form whose only button waits for more: Escape is still heard.
+    if (!dialog.current?.contains(document.activeElement)) dialog.current?.focus();
     return () => before?.focus();
   }, []);
   /** @type {ReturnType<typeof arrange>} */
@@ -95,7 +97,7 @@ function Drawer({ form, given }) {
     all=${{ ...typed, "=hypervisor": rows[0]?.hypervisor }} onChange=${(/** @type {any} */ value) => setTyped((/** @type {Row} */ old) => ({ ...old, [field.name]: value }))} />`;
 
   return html`<div class="veil" onClick=${close}></div>
-  <aside class="drawer" role="dialog" aria-modal="true" aria-labelledby="form-title" ref=${dialog} onKeyDown=${(/** @type {KeyboardEvent} */ e) => e.key === "Escape" && close()}>
+  <aside class="drawer" role="dialog" aria-modal="true" aria-labelledby="form-title" tabindex="-1" ref=${dialog} onKeyDown=${(/** @type {KeyboardEvent} */ e) => e.key === "Escape" && close()}>
     <form onSubmit=${submit} autocomplete="off">
     <header><h2 id="form-title">${action.label} <span class="of">${names.length > 1 ? t.form.bulk(names.length) : names[0] ?? ""}</span></h2>
       <button type="button" class="quiet" aria-label=${t.form.close} onClick=${close}>×</button></header>
