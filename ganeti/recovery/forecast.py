@@ -52,10 +52,11 @@ def foresee(rules: Rules, *, master: bool, watchdog: bool, devices: Sequence[str
         reset = acts + bounds.count_watchdog(rules.fence_after)
         found.append(Moment(reset, "the watchdog has reset it, if it still ran"))
     fenced = begin + rules.fence_after * (1 + 1 / bounds.CALLS)
-    if not (watchdog or devices):
+    # A new master has received no stamp of this node, so it cannot count on its watchdog.
+    proofs = ["lease and watchdog", *devices] if watchdog and not master else [*devices]
+    if not proofs:
         return [*found, Moment(fenced, "nothing more by itself: nothing can prove its death")]
     found.append(Moment(fenced, "the master begins to fence it"))
     over = max(fenced, older + bounds.count_waiting(rules.fence_after))
-    proof = "lease and watchdog" if watchdog else devices[0]
-    text = f"its lease is over, and its death is proven by {proof}"
+    text = f"its lease is over, and its death is proven by {proofs[0]}"
     return [*found, Moment(over, text, proves=True)]

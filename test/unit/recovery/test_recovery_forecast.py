@@ -35,3 +35,13 @@ def test_what_is_not_set_ends_it() -> None:
     assert "auto_failover_after is not set" in last(Rules(60, 0), master=True)
     assert "auto_fence_after is not set" in last(Rules(0, 15))
     assert "nothing can prove its death" in last(BOTH, devices=())
+
+
+def test_the_watchdog_of_a_dead_master_proves_nothing_to_the_next_one() -> None:
+    [*_others, last] = foresee(BOTH, master=True, watchdog=True, devices=[])
+    assert (last.proves, last.text) == (
+        False,
+        "nothing more by itself: nothing can prove its death",
+    )
+    last = foresee(BOTH, master=True, watchdog=True, devices=["fence agent x"])[-1]
+    assert last.text.endswith("proven by fence agent x")
