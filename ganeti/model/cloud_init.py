@@ -6,6 +6,7 @@ from typing import Annotated
 
 from ganeti.base.typed import doc
 from ganeti.model.base import ConfigObject
+from ganeti.model.names import InstanceUuid
 
 
 class CloudInit(ConfigObject, frozen=True, kw_only=True):
@@ -22,6 +23,6 @@ class CloudInit(ConfigObject, frozen=True, kw_only=True):
         dict[str, str], doc("What is never shown: user_data, vendor_data, password_hash")
     ] = {}
 
-    def make_instance_id(self, uuid: str) -> str:
+    def make_instance_id(self, uuid: InstanceUuid) -> str:
         """What cloud-init compares with what it saw before: another one is a first start."""
         return uuid if self.generation == 1 else f"{uuid}-{self.generation}"

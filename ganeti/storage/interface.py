@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
+from ganeti.model.names import DiskUuid
 from ganeti.model.params import Params
 from ganeti.paths import Paths
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
@@ -99,7 +100,7 @@ class PlanRequest:
     """What is requested when a disk is planned: everything a name may be made of."""
 
     instance_name: str
-    disk_uuid: str
+    disk_uuid: DiskUuid
     index: int
     size: int
     #: uuids, primary first

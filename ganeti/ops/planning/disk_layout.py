@@ -164,7 +164,7 @@ def disk(ctx: Context, layout: Layout, index: int, item: DiskParams) -> Disk:
     driver = TEMPLATES.get(kind)
     request = PlanRequest(
         instance_name=layout.instance,
-        disk_uuid=str(uuid.uuid4()),
+        disk_uuid=DiskUuid(str(uuid.uuid4())),
         index=index,
         size=item.size,
         nodes=layout.nodes,

@@ -8,6 +8,7 @@ from typing import Any
 
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
+from ganeti.model.names import NodeUuid
 from ganeti.query.field import Context, Kind, Task
 from ganeti.query.kinds import definitions
 from ganeti.query.live import Answers, Need
@@ -23,7 +24,7 @@ class Row:
     name: str
     found: dict[str, list[ExtStorageInfo]]
 
-    def works_on(self, node_uuid: str) -> bool:
+    def works_on(self, node_uuid: NodeUuid) -> bool:
         infos = self.found.get(node_uuid) or []
         return bool(infos) and infos[0].valid
 
