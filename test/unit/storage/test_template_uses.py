@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[3] / "ganeti"
 DISKLESS_USES, DISKLESS_FILES = 21, 14
 #: DRBD has its minors, ports and helper in the configuration. The watcher sees no driver, and
 #: leaves disks of template ext alone.
-OTHERS = {"config/drbd.py": 2, "watcher/view.py": 1}
+OTHERS = {"config/drbd.py": 2, "upkeep/view.py": 1}
 
 
 def test_others_ask_for_traits_not_for_names() -> None:
