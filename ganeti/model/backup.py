@@ -101,6 +101,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     damage: str = ""
 
     @property
+    def problem(self) -> str:
+        """Why nothing can be built on it: it is damaged, or its last proof failed."""
+        if self.damage or self.proof is None or self.proof.good:
+            return self.damage
+        return self.proof.text
+
+    @property
     def read(self) -> int:
         """Bytes that were read from all disks."""
         return sum(disk.read for disk in self.disks)

@@ -107,9 +107,9 @@ class Backups(BackupCalls):
             if base is None and request.last_id is not None and not request.full:
                 self._refuse_lost(found, request.last_id)
             making = _Making(found, request, work, tell, base)
-            if base is not None and base.damage:
+            if base is not None and base.problem:
                 making.base = None
-                making.notes.append(_explain_full(base.id, "disks", base.damage))
+                making.notes.append(_explain_full(base.id, "disks", base.problem))
             since = making.base.id if making.base is not None else None
             with self._sources.freeze(instance, work, since, making.id) as frozen:
                 result = self._copy(instance, making, frozen, progress)
@@ -260,6 +260,9 @@ class Backups(BackupCalls):
                 for index in range(len(manifest.disks)):
                     found.restore_disk(manifest, index, None, work, tell)
             except errors.GenericError as err:
+                # only of a backup that could be read to its end something is known
+                tell(0, 0)
+                found.find(place.id)
                 problem = err
             proof = Proof(
                 time=self._context.clock.now(),

@@ -105,11 +105,9 @@ def _add(
 
 
 def _proof(manifest: Manifest) -> str | None:
-    if manifest.damage:
-        return f"bad: {manifest.damage}"
-    if manifest.proof is None:
-        return None
-    return manifest.proof.how if manifest.proof.good else f"bad: {manifest.proof.text}"
+    if manifest.problem:
+        return f"bad: {manifest.problem}"
+    return None if manifest.proof is None else manifest.proof.how
 
 
 _add(
