@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 from conftest import Local
 from test_ui_pages import take
+
+from ganeti.paths import Paths
 
 NAME = "console1.example.com"
 #: Escape sequences and markup that a guest prints: a title, a link, a question to the terminal.
@@ -263,3 +266,50 @@ def test_consoles_are_accessible(page: Any, local: Local, kind: str, scheme: str
     assert serious == []
     page.set_viewport_size({"width": 390, "height": 780})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+CONTAINER = "container1.example.com"
+TREE = """#!/bin/sh
+set -eu
+PATH=$PATH:/usr/sbin:/sbin
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir "$tree/bin" "$tree/sbin" "$tree/dev" "$tree/proc" "$tree/sys" "$tree/tmp"
+cp "$(command -v busybox)" "$tree/bin/busybox"
+for name in sh sleep echo cat hostname; do ln -s busybox "$tree/bin/$name"; done
+cat > "$tree/sbin/init" <<'end'
+#!/bin/sh
+trap 'exit 0' PWR
+while :; do /bin/sh -i < /dev/console > /dev/console 2>&1; sleep 1; done
+end
+chmod +x "$tree/sbin/init"
+mkfs.ext4 -q -F -O ^has_journal -d "$tree" "$DISK_0_PATH"
+"""
+
+
+@pytest.mark.skipif(shutil.which("lxc-start") is None, reason="LXC is not installed")
+@pytest.mark.skipif(shutil.which("busybox") is None, reason="busybox is not installed")
+def test_a_shell_in_a_container_answers(page: Any, local: Local) -> None:
+    for root in local.directory.glob("node*"):
+        system = Paths(root).os_search_path[1] / "tree"
+        system.mkdir(parents=True, exist_ok=True)
+        for script in ("create", "export", "import", "rename"):
+            (system / script).write_text(TREE if script == "create" else "#!/bin/sh\n")
+            (system / script).chmod(0o755)
+        (system / "ganeti_api_version").write_text("15\n")
+    local.run("gnt-cluster", "modify", "--enabled-hypervisors", "kvm,lxc")
+    local.run(
+        "gnt-instance", "add", "-H", "lxc:num_ttys=0", "-t", "file", "--disk", "0:size=16M",
+        "-o", "tree", "-n", "node2.example.com", "--no-nics", "-B", "memory=64M", CONTAINER,
+    )  # fmt: skip
+    page.goto(f"{local.url}instances/{CONTAINER}")
+    with page.context.expect_page() as opened:
+        page.locator(".page-head a", has_text="Serial console").click()
+    shell = opened.value
+    shell.locator(".link.live").wait_for()
+    shell.locator(".screen").click()
+    shell.keyboard.type("echo the answer is $((6 * 7)) on $(hostname)\n")
+    wait_text(shell, f"the answer is 42 on {CONTAINER.partition('.')[0]}")
+    take(shell, "console-container")
+    shell.close()
+    local.run("gnt-instance", "remove", "--force", "--shutdown-timeout=10", CONTAINER)

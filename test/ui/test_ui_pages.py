@@ -153,6 +153,7 @@ def test_why_a_job_waits(page: Any, local: Local) -> None:
     waiting.locator(".why").wait_for(timeout=10_000)
     waiting.click()
     page.locator(".chain .box").nth(1).wait_for()
+    page.locator(".chain", has_text="the lock node/node1.example.com").wait_for()
     take(page, "why")
     page.click(".job-buttons button")
     watch_end(page, "NODE_SET_PARAMS", "canceled")
@@ -250,6 +251,20 @@ def test_a_revoked_session_keeps_the_form(page: Any, browser: Any, local: Local)
     page.click(".login.over button.primary")
     page.locator(".login.over").wait_for(state="detached")
     assert page.input_value("#f-name") == "kept.example.com"
+
+
+def test_a_log_in_in_another_window_counts_here(page: Any, local: Local) -> None:
+    page.goto(local.url + "instances")
+    page.click("text=Create instance")
+    open_new(page, local, NAME)
+    page.context.clear_cookies()
+    page.click(".buttons >> text=Dry run")
+    page.locator(".login.over").wait_for()
+    other = page.context.new_page()
+    log_in(other, local)
+    page.locator(".login.over").wait_for(state="detached")
+    page.locator(".link.live").wait_for()
+    assert page.input_value("#f-name") == NAME
 
 
 def test_a_lost_connection_shows_and_heals(page: Any, local: Local) -> None:
