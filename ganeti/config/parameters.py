@@ -112,6 +112,21 @@ def backend(current: Mapping[str, object], change: Mapping[str, object]) -> Para
     return full
 
 
+def group_backend(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
+    """Backend parameters of a node group after a change; it can have those of recovery only.
+
+    Raises:
+        ParameterError: a wrong name or value.
+    """
+    other = sorted(change.keys() - set(params.GROUP_BACKEND_PARAMS))
+    if other:
+        raise errors.ParameterError(
+            f"a node group has no backend parameter '{other[0]}'; choose from"
+            f" {', '.join(params.GROUP_BACKEND_PARAMS)}"
+        )
+    return _apply_change(BackendParams, current, change, "backend")
+
+
 def change_own_backend(
     config: Config, current: Mapping[str, object], change: Mapping[str, object]
 ) -> Params:

@@ -76,8 +76,7 @@ def _list_movable(config: Config) -> str:
 
 
 def _may_move(config: Config, instance: Instance) -> bool:
-    default = config.cluster.beparams.get("default", {}).get("ha")
-    return instance.beparams.get("ha", default) == HaPolicy.FAILOVER
+    return config.beparams(instance).get("ha") == HaPolicy.FAILOVER
 
 
 def _lines(items: Any) -> str:
@@ -112,4 +111,6 @@ def _has_other_facts(old: Mapping[U, Named], new: Mapping[U, Named]) -> bool:
 
 def _facts(item: Instance | Network) -> tuple[object, ...]:
     """What the files have of an object."""
-    return (item.name, item.beparams.get("ha") if isinstance(item, Instance) else None)
+    if isinstance(item, Instance):  # with the node goes the group, which may say something else
+        return (item.name, item.beparams.get("ha"), item.primary_node)
+    return (item.name,)

@@ -290,7 +290,14 @@ class Config:
         )
 
     def beparams(self, instance: Instance) -> Params:
-        return self.beparams_for(instance.beparams)
+        """Complete backend parameters: cluster, then node group, then instance."""
+        return self.beparams_for({**self.group_beparams(instance), **instance.beparams})
+
+    def group_beparams(self, instance: Instance) -> Mapping[str, object]:
+        """Backend parameters of the group of the primary node; empty without a node."""
+        node = self.nodes.get(instance.primary_node)
+        group = None if node is None else self.groups.get(node.group)
+        return {} if group is None else group.beparams
 
     def beparams_for(self, own: Mapping[str, object]) -> Params:
         return fill(self.cluster.beparams.get("default", {}), own)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
@@ -10,11 +10,17 @@ from ganeti.model.names import AllocPolicy, GroupUuid, NetworkUuid
 
 
 class NodeGroup(Tagged, frozen=True, kw_only=True):
+    left_out_empty: ClassVar[frozenset[str]] = frozenset({"beparams"})
+
     uuid: GroupUuid
     name: Annotated[str, doc("Name of the group")]
     members: Annotated[tuple[str, ...], doc("Always empty; the nodes name their group")] = ()
     ndparams: Annotated[
         dict[str, Any], doc("Node parameters that differ from those of the cluster")
+    ] = {}
+    beparams: Annotated[
+        dict[str, Any],
+        doc("Backend parameters that differ from those of the cluster: ha and ha_attempts"),
     ] = {}
     alloc_policy: AllocPolicy = AllocPolicy.PREFERRED
     ipolicy: Annotated[

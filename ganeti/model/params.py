@@ -39,6 +39,7 @@ class BackendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     always_failover: Annotated[bool, Mark.SAFE] = False
     auto_balance: Annotated[bool, Mark.SAFE] = True
     ha: Annotated[HaPolicy, Mark.SAFE] = HaPolicy.TAGS
+    ha_attempts: Annotated[int, Meta(ge=1, le=100), Mark.SAFE] = 3
     maxmem: Annotated[Mebibytes, Mark.SAFE] = 128
     minmem: Annotated[Mebibytes, Mark.SAFE] = 128
     spindle_use: Annotated[int, Meta(ge=0), Mark.SAFE] = 1
@@ -68,6 +69,9 @@ class NodeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         str, Meta(pattern="^(/dev/[A-Za-z0-9/_-]{1,100})?\\Z", description="a file below /dev")
     ] = ""
 
+
+#: Backend parameters that a node group can have: what happens when a node dies.
+GROUP_BACKEND_PARAMS = ("ha", "ha_attempts")
 
 #: Node parameters that cannot differ between the nodes of a group.
 GLOBAL_NODE_PARAMS = frozenset({"exclusive_storage"})

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
-from ganeti.opcodes.scalars import NonEmpty, doc
+from ganeti.opcodes.scalars import NonEmpty, Params, doc
 
 
 class OpGroupAdd(OpCode, tag="OP_GROUP_ADD", kw_only=True):
@@ -20,6 +20,9 @@ class OpGroupAdd(OpCode, tag="OP_GROUP_ADD", kw_only=True):
     group_name: p.GroupName
     alloc_policy: p.AllocPolicyParam = None
     ndparams: p.NodeParams = None
+    beparams: Annotated[
+        Params | None, doc("Backend parameters of recovery: ha and ha_attempts")
+    ] = None
     diskparams: p.DiskTemplateParams = None
     hv_state: p.HvState = None
     disk_state: p.DiskState = None
@@ -50,6 +53,9 @@ class OpGroupSetParams(OpCode, tag="OP_GROUP_SET_PARAMS", kw_only=True):
     group_name: p.GroupName
     alloc_policy: p.AllocPolicyParam = None
     ndparams: p.NodeParams = None
+    beparams: Annotated[
+        Params | None, doc("Backend parameters of recovery: ha and ha_attempts")
+    ] = None
     diskparams: p.DiskTemplateParams = None
     hv_state: p.HvState = None
     disk_state: p.DiskState = None

@@ -73,15 +73,18 @@ def show_info(call: Call) -> None:
         "custom_diskparams",
         "ipolicy",
         "custom_ipolicy",
+        "custom_beparams",
     )
     found = _rows(call, fields)
     info.show(call, [_group_info(group) for group in found])
 
 
 def _group_info(group: dict[str, Any]) -> list[info.Pair]:
+    own = group["custom_beparams"]
     return [
         ("Node group", group["name"]),
         ("Node parameters", info.mark_defaults(group["ndparams"], group["custom_ndparams"])),
+        *([("Backend parameters", own)] if own else []),
         ("Disk parameters", info.mark_defaults(group["diskparams"], group["custom_diskparams"])),
         ("Instance policy", _policy(group["ipolicy"], group["custom_ipolicy"])),
     ]

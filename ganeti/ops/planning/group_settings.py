@@ -44,6 +44,8 @@ def values(config: Config, group: NodeGroup, op: OpGroupAdd | OpGroupSetParams) 
         found["alloc_policy"] = AllocPolicy(str(op.alloc_policy))
     if op.ndparams is not None:
         found["ndparams"] = parameters.node(group.ndparams, op.ndparams)
+    if op.beparams is not None:
+        found["beparams"] = parameters.group_backend(group.beparams, op.beparams)
     if op.diskparams is not None:
         given = {str(name): change for name, change in op.diskparams.items()}
         found["diskparams"] = parameters.disk(group.diskparams, given)
@@ -60,5 +62,13 @@ def values(config: Config, group: NodeGroup, op: OpGroupAdd | OpGroupSetParams) 
 
 def has_parameters(op: OpGroupAdd | OpGroupSetParams) -> bool:
     """Whether the operation names any parameter."""
-    names = ("alloc_policy", "ndparams", "diskparams", "ipolicy", "hv_state", "disk_state")
+    names = (
+        "alloc_policy",
+        "ndparams",
+        "beparams",
+        "diskparams",
+        "ipolicy",
+        "hv_state",
+        "disk_state",
+    )
     return any(getattr(op, name) is not None for name in names)

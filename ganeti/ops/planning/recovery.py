@@ -11,13 +11,11 @@ from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, HaPolicy
 from ganeti.model.node import Node
+from ganeti.model.params import BackendParams
 from ganeti.model.recovery import Attempt
 from ganeti.model.repair_tags import PREFIX, Type
 from ganeti.model.start_order import sort
 from ganeti.storage.registry import traits_of
-
-#: Attempts in clusters that an earlier version made.
-MOST = 3
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,8 @@ def _refuse(config: Config, node: Node, item: Instance, now: float, *, everythin
         return f"its disks ({', '.join(alone)}) are only on that node"
     if everything:
         return ""
-    attempt, most = find_attempt(item, node), config.beparams(item).get("ha_attempts", MOST)
+    attempt = find_attempt(item, node)
+    most = config.beparams(item).get("ha_attempts", BackendParams().ha_attempts)
     if attempt is not None and attempt.number >= most:
         return f"it was tried {plural(attempt.number, 'time')}, the last time by job {attempt.job}"
     if policy == HaPolicy.FAILOVER:

@@ -43,6 +43,13 @@ KIND.attribute(
     "ndparams",
 )
 KIND.attribute(
+    "custom_beparams",
+    "CustomBEParams",
+    OTHER,
+    "Backend parameters set for this group itself",
+    "beparams",
+)
+KIND.attribute(
     "custom_ipolicy",
     "CustomInstancePolicy",
     OTHER,

@@ -14,6 +14,7 @@ from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.instance import Instance
+from ganeti.model.params import GROUP_BACKEND_PARAMS
 from ganeti.opcodes.describe import peel
 from ganeti.opcodes.hidden import REDACTED
 from ganeti.query.field import UNAVAIL, Context, Field, Getter, Kind
@@ -28,6 +29,7 @@ BACKEND: Mapping[str, tuple[str, FieldKind, str]] = {
         "Whether the instance is moved by failover even when it could be migrated",
     ),
     "auto_balance": ("Auto_balance", BOOL, "Whether balancing may move the instance"),
+    "ha_attempts": ("HaAttempts", NUMBER, "How often a failover is tried after the node died"),
     "ha": ("HA", OTHER, "What happens by itself when the node of the instance dies"),
     "maxmem": ("ConfigMaxMem", UNIT, "Memory that the instance gets at most"),
     "minmem": ("ConfigMinMem", UNIT, "Memory that the instance gets at least"),
@@ -85,10 +87,13 @@ def _backend_param(name: str) -> Getter[Instance]:
     def getter(ctx: Context) -> Column[Instance]:
         default = ctx.config.cluster.beparams.get("default", {})
         inherited: Cell = (0, default[name]) if name in default else UNAVAIL
+        of_group = ctx.config.group_beparams if name in GROUP_BACKEND_PARAMS else lambda _: {}
 
         def column(instance: Instance) -> Cell:
-            own = instance.beparams
-            return (0, own[name]) if name in own else inherited
+            for own in (instance.beparams, of_group(instance)):
+                if name in own:
+                    return (0, own[name])
+            return inherited
 
         return column
 

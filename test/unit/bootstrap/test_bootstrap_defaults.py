@@ -71,6 +71,7 @@ def test_builtin_values_are_complete() -> None:
         "always_failover": False,
         "auto_balance": True,
         "ha": "tags",
+        "ha_attempts": 3,
         "maxmem": 128,
         "minmem": 128,
         "spindle_use": 1,

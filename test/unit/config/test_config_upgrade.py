@@ -48,6 +48,7 @@ def test_a_recorded_configuration_of_3_0_2_comes_up() -> None:
         "added cluster/hvparams/kvm/max_vcpus: 0",
         "added cluster/hvparams/xen-pvm/guest_type: 'pv'",
         "added cluster/beparams/default/ha: 'tags'",
+        "added cluster/beparams/default/ha_attempts: 3",
         "added cluster/ndparams/fence_agent: ''",
         "added cluster/ndparams/watchdog: ''",
         "added cluster/diskparams/rbd/user-id: ''",

@@ -91,6 +91,7 @@ OWN_KEYS = {
         "recovery",
     },
     "Network": {"dns", "mtu"},
+    "NodeGroup": {"beparams"},
     "Node": {"maintenance", "fenced"},
 }
 

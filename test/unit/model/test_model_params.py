@@ -25,6 +25,7 @@ def test_builtin_defaults() -> None:
         "always_failover": False,
         "auto_balance": True,
         "ha": "tags",
+        "ha_attempts": 3,
         "maxmem": 128,
         "minmem": 128,
         "spindle_use": 1,

@@ -10,6 +10,7 @@ import pytest
 from one_process import OneProcess
 
 from ganeti import errors
+from ganeti.config import ssconf
 from ganeti.config.changes import Author
 from ganeti.node import fence_agents
 from ganeti.opcodes import registry, wire
@@ -314,3 +315,34 @@ def test_what_has_no_room_waits_and_takes_none_from_others(cluster: OneProcess) 
     done = fence(cluster, confirm=True)
     assert [op.instance_name for op in list_failovers(cluster)] == [WEB]
     assert [item["reason"].partition(":")[0] for item in done["left"]] == ["no room"]
+
+
+def test_the_policy_is_that_of_the_instance_then_of_its_group_then_of_the_cluster(
+    cluster: OneProcess,
+) -> None:
+    def start_names() -> list[str]:
+        return [item["instance"] for item in plan(cluster)["starts"]]
+
+    def list_on_nodes() -> str:
+        return ssconf.values(cluster.config)["ha_instances"]
+
+    add(cluster, WEB)
+    add(cluster, DB, beparams={"ha": "restart"})
+    assert (start_names(), list_on_nodes()) == ([], "")
+    set_group = wire.decode(
+        registry.find("OP_GROUP_SET_PARAMS"),
+        {"group_name": "default", "beparams": {"ha": "failover"}},
+    )
+    cluster.run(set_group)
+    assert (start_names(), list_on_nodes()) == ([WEB], WEB)
+    change(cluster, DB, beparams={})
+    assert start_names() == [DB, WEB]
+    for wrong, text in (
+        ({"maxmem": 5}, "has no backend parameter 'maxmem'"),
+        ({"ha": "x"}, "'ha'"),
+    ):
+        op = wire.decode(
+            registry.find("OP_GROUP_SET_PARAMS"), {"group_name": "default", "beparams": wrong}
+        )
+        with pytest.raises(errors.ParameterError, match=text):
+            cluster.run(op)

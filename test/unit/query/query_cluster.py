@@ -47,6 +47,7 @@ BEPARAMS = {
     "minmem": 128,
     "spindle_use": 1,
     "ha": "tags",
+    "ha_attempts": 3,
     "vcpus": 1,
 }
 NDPARAMS = {

@@ -29,7 +29,7 @@ LISTS = {
 }
 #: fields of our own, about what Ganeti does not have
 OWN = {
-    "group": ["ndp/fence_agent", "ndp/watchdog"],
+    "group": ["custom_beparams", "ndp/fence_agent", "ndp/watchdog"],
     "instance": [
         "backup.bandwidth",
         "backup.every",
@@ -43,6 +43,7 @@ OWN = {
         "backup.verified",
         "backup.verified_time",
         "be/ha",
+        "be/ha_attempts",
         "cloud_init.id",
         "cloud_init.keys",
         "cloud_init.private",

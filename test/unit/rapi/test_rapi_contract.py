@@ -68,6 +68,8 @@ def test_what_is_open_to_anybody_besides_what_the_interface_opens():
 CLOUD_INIT = {"ssh_keys", "password_hash", "user_data", "vendor_data", "network_config"}
 #: Parameters that Ganeti does not have.
 OWN = {
+    "POST /2/groups": {"beparams"},
+    "PUT /2/groups/<group>/modify": {"beparams"},
     "POST /2/instances": CLOUD_INIT | {"backup", "image", "repository"},
     "PUT /2/instances/<instance>/modify": CLOUD_INIT | {"reseed"},
     "POST /2/networks": {"dns", "mtu"},
