@@ -14,6 +14,7 @@ from ganeti.notify import notices
 from ganeti.notify.notices import JobStory, Notice
 
 WATCHER = [["gnt:watcher", "it was down", 1]]
+NODE_WATCH = [["gnt:master:node-watch", "no answer for 60 s", 1]]
 
 
 def job_event(status: str, job: int = 7) -> dict[str, Any]:
@@ -37,6 +38,8 @@ def record(
         ("OP_INSTANCE_STARTUP", "error", WATCHER, "instance-failed", "error"),
         ("OP_INSTANCE_STARTUP", "success", WATCHER, "instance-restarted", "warning"),
         ("OP_INSTANCE_STARTUP", "success", None, "job-success", "info"),
+        ("OP_INSTANCE_FAILOVER", "success", NODE_WATCH, "instance-recovered", "warning"),
+        ("OP_INSTANCE_FAILOVER", "success", None, "job-success", "info"),
         ("OP_INSTANCE_STARTUP", "canceled", None, "job-canceled", "info"),
     ],
 )
