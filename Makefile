@@ -97,7 +97,7 @@ check-images: $(VENV)/dev.stamp ## an image of Debian packages, an instance of i
 check-helper: $(VENV)/dev.stamp ## an OS installed and free space zeroed by a Linux in helper guests, which asks ganeti-metad (root; five minutes)
 	@HELPER=1 $(BIN)/python -m pytest -s --timeout 900 test/helper
 
-check-backup: $(VENV)/dev.stamp ## 200 random schedules of writes, crashes, migrations and backups (half an hour); BACKUP_SCHEDULES=...
+check-backup: $(VENV)/dev.stamp ## 200 random schedules of writes, crashes, migrations and backups (half an hour); BACKUP_SCHEDULES=... BACKUP_PROGRAM=restic|borg
 	@BACKUP_SCHEDULES=$(or $(BACKUP_SCHEDULES),200) $(BIN)/python -m pytest -s --timeout 600 test/backup
 
 check-monitoring: $(VENV)/dev.stamp ## each alert rule fires and clears, and Prometheus finds what dashboards show (two minutes; Debian's package prometheus)

@@ -11,12 +11,17 @@ import random
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from archive_bench import Disk, describe
 from local_cluster import Cluster, copied
 
+from ganeti.backup.archive import Archive
+from ganeti.backup.definition import Definition
+from ganeti.base.clock import SYSTEM
 from ganeti.hypervisor.kvm.qmp import Qmp
 
 pytestmark = pytest.mark.skipif(
@@ -27,6 +32,8 @@ NAME = "web1.example.com"
 MIB = 1024 * 1024
 SIZE = 16 * MIB
 SCHEDULES = int(os.environ.get("BACKUP_SCHEDULES") or 0)
+#: restic or borg; without it a directory
+PROGRAM = os.environ.get("BACKUP_PROGRAM") or ""
 SEED = int(os.environ.get("BACKUP_SEED") or 1)
 ACTIONS = (
     "write",
@@ -45,8 +52,8 @@ ACTIONS = (
 class Guest:
     """One instance through all schedules; ``truths`` are checksums of what each backup saw."""
 
-    def __init__(self, cluster: Cluster, chance: random.Random) -> None:
-        self.cluster, self.chance = cluster, chance
+    def __init__(self, cluster: Cluster, chance: random.Random, known: Definition | None) -> None:
+        self.cluster, self.chance, self.known = cluster, chance, known
         self.node = "node1"
         self.truths: dict[str, str] = {}
         self.modes: list[str] = []
@@ -104,6 +111,8 @@ class Guest:
 
     def _check(self) -> None:
         left = {path.stem for path in self._directory.glob("*.json")}
+        if self.known is not None:
+            left = {manifest.id for manifest in open_archive(self.known).list_all()}
         self.truths = {backup: truth for backup, truth in self.truths.items() if backup in left}
         assert set(self.truths) == left
         for backup, truth in self.truths.items():
@@ -114,21 +123,38 @@ class Guest:
         return self.cluster.paths("node1").backups / NAME
 
     def _read(self, backup: str) -> str:
+        if self.known is not None:
+            disk, archive = Disk(b"other" * (SIZE // 5 + 1)), open_archive(self.known)
+            manifest, work = archive.find(backup), self.cluster.directory
+            archive.restore_disk(manifest, 0, disk, work, lambda *_: None)
+            return hashlib.sha256(disk.content[:SIZE]).hexdigest()
         out = self.cluster.directory / "read.raw"
         source = self._directory / f"{backup}-0.qcow2"
         subprocess.run(["qemu-img", "convert", "-O", "raw", str(source), str(out)], check=True)
         return hashlib.sha256(out.read_bytes()).hexdigest()
 
 
+def open_archive(known: Definition) -> Archive:
+    return Archive(known, NAME, SYSTEM, time.sleep)
+
+
 @pytest.fixture(scope="module")
-def guest() -> Iterator[Guest]:
+def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     with copied(2, "kvm") as made:
         made.ok(
             "instance add -n node1 -o noop -t sharedfile --disk 0:size=16M --no-nics"
             " -B memory=32M -H kvm:boot_order=disk",
             NAME,
         )
-        found = Guest(made, random.Random(SEED))
+        known = None
+        if PROGRAM:
+            known = describe(tmp_path_factory.mktemp("program") / "of", PROGRAM)
+            for node in ("node1", "node2"):
+                place = made.paths(node).backup_repositories
+                place.mkdir(mode=0o700)
+                shutil.copy(known.file, place)
+            made.ok("backup schedule --repository=offsite", NAME)
+        found = Guest(made, random.Random(SEED), known)
         yield found
         print({mode: found.modes.count(mode) for mode in sorted(set(found.modes))})
 
