@@ -28,6 +28,9 @@ _LOG = logging.getLogger(__name__)
 PERIOD = 30.0
 #: Seconds from a failed attempt to the next; doubled with each further one.
 PAUSE = 60.0
+#: Seconds from a job that started nothing to the next one: the node answers again, but an
+#: administrator has not set it online.
+REFUSED_PAUSE = 600.0
 _STOP_WAIT = 1.0
 
 
@@ -51,6 +54,8 @@ class Retries:
         self._clock = clock
         #: why instances wait for room, by node and name
         self.roomless: Mapping[NodeUuid, Mapping[str, str]] = {}
+        #: when the last job was submitted, by node
+        self._asked: dict[NodeUuid, float] = {}
         self._changed = threading.Condition()
         self._stopped = False
         self._thread = threading.Thread(target=self._loop, name="recovery-retries", daemon=True)
@@ -107,6 +112,7 @@ class Retries:
             found = [start for start in places.starts if start.instance.uuid in due]
             if found and not self._is_paused():
                 ids += self._submit(node, len(found))
+                self._asked[node.uuid] = now
         self.roomless = roomless
         return ids
 
@@ -116,7 +122,17 @@ class Retries:
             return set()
         ended = self._queue.has_ended
         rescue = recovery.plan(config, node, now, everything=False, has_ended=ended)
+        if self._is_refused(config, node, now):
+            return set()
         return {item.uuid for item in rescue.failovers if _is_due(item, node, now)}
+
+    def _is_refused(self, config: Config, node: Node, now: float) -> bool:
+        """Whether the last job of this node was submitted not long ago, and started nothing."""
+        asked = self._asked.get(node.uuid)
+        if asked is None or now >= asked + REFUSED_PAUSE:
+            return False
+        found = (recovery.find_attempt(item, node) for item in config.instances.values())
+        return all(attempt is None or attempt.time < asked for attempt in found)
 
     def _submit(self, node: Node, count: int) -> list[int]:
         text = f"{count} of its instances can start now"

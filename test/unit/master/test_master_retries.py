@@ -11,7 +11,7 @@ import pytest
 from one_process import OneProcess
 
 from ganeti.config.changes import Author
-from ganeti.master.retries import PAUSE, PERIOD, Retries
+from ganeti.master.retries import PAUSE, PERIOD, REFUSED_PAUSE, Retries
 from ganeti.model.recovery import Attempt, Fencing
 from ganeti.opcodes import registry, wire
 from ganeti.opcodes.node import OpNodeFence
@@ -112,6 +112,15 @@ def test_a_failed_attempt_is_repeated_later_and_not_without_end(bench: Bench) ->
     bench.time += 100 * PAUSE
     assert bench.retries.try_again() == []
     bench.note_attempt(3, job=40)  # of an earlier death
+    assert bench.retries.try_again() == [77]
+
+
+def test_a_job_that_started_nothing_is_not_repeated_at_once(bench: Bench) -> None:
+    """The node answers again, so the job refuses, until somebody sets the node online."""
+    assert bench.retries.try_again() == [77]
+    bench.time += REFUSED_PAUSE - 1
+    assert bench.retries.try_again() == []
+    bench.time += 1
     assert bench.retries.try_again() == [77]
 
 
