@@ -1,16 +1,28 @@
-"""Five thousand instances, on a real cluster that runs none of them."""
+"""Five thousand instances on a real cluster, and a hundred people who look at it."""
 
 from __future__ import annotations
 
+import contextlib
+import selectors
+import ssl
+import statistics
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import HERE, Local, open_page
+from conftest import HERE, Local, log_in, open_page
+from visitor import Visitor
+
+from ganeti import constants
 
 COUNT = 5000
+#: People that look: pages in a browser, pages without one, consoles of one guest.
+PAGES, STREAMS, CONSOLES = 3, 97, 50
+WATCHED = "watched.example.com"
 #: Scrolls a list for three seconds, three rows with each frame: frames a second, the longest frame
 #: in milliseconds, pixels scrolled, and rows that the page holds.
 SCROLL = """async () => {
@@ -82,3 +94,117 @@ def test_the_list_comes_fast_and_scrolls_smoothly(browser: Any, many: Local) -> 
     # On a machine that is busy with other things, fewer frames are drawn than could be.
     assert rate >= 50 or used < 1000 / 50
     assert rows < 100
+
+
+class Crowd:
+    """Streams of events, read by one thread: when each of them has seen a word."""
+
+    def __init__(self, streams: list[ssl.SSLSocket]) -> None:
+        self._selector = selectors.DefaultSelector()
+        for stream in streams:
+            stream.setblocking(False)
+            self._selector.register(stream, selectors.EVENT_READ)
+        self._count = len(streams)
+
+    def await_word(self, word: bytes, seconds: float = 30) -> float:
+        """When the last stream has shown the word, as of the monotonic clock."""
+        seen: set[int] = set()
+        end = time.monotonic() + seconds
+        while len(seen) < self._count:
+            assert time.monotonic() < end, f"{len(seen)} of {self._count} streams have {word!r}"
+            for key, _mask in self._selector.select(1):
+                stream: Any = key.fileobj
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    while data := stream.recv(65536):
+                        if word in data:
+                            seen.add(key.fd)
+        return time.monotonic()
+
+
+class Probe(threading.Thread):
+    """Asks all the time what a page asks after an event; remembers how long each answer took."""
+
+    def __init__(self, visitor: Visitor) -> None:
+        super().__init__(daemon=True)
+        self.times: list[float] = []
+        self._visitor, self._end = visitor, threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        question = {"fields": ["name", "status", "tags"], "qfilter": ["|", ["==", "name", WATCHED]]}
+        while not self._end.wait(0.05):
+            began = time.monotonic()
+            assert self._visitor.ask("PUT", "/2/query/instance", question)["data"]
+            self.times.append(time.monotonic() - began)
+
+    def stop(self) -> list[float]:
+        self._end.set()
+        self.join()
+        return sorted(self.times)
+
+
+def resident(pid: int) -> float:
+    """Mebibytes of memory that a process uses."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def threads(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/task").iterdir()))
+
+
+def show(times: list[float]) -> str:
+    late = times[int(len(times) * 0.95)]
+    return f"median {statistics.median(times) * 1000:.0f} ms, 95 % within {late * 1000:.0f} ms"
+
+
+def test_a_hundred_pages_and_fifty_consoles(browser: Any, many: Local) -> None:
+    many.run(
+        "gnt-instance", "add", "-t", "file", "--disk", "0:size=8M", "-o", "noop",
+        "-n", "node2.example.com", "--no-nics", WATCHED,
+    )  # fmt: skip
+    daemons = {name: many.pid(name) for name in (constants.RAPI, constants.MASTERD)}
+    with contextlib.ExitStack() as stack:
+        visitors = [stack.enter_context(Visitor(many)) for _ in range(15)]
+        quiet = Probe(visitors[0])
+        time.sleep(3)
+        alone = quiet.stop()
+        before = {name: (resident(pid), threads(pid)) for name, pid in daemons.items()}
+        context = stack.enter_context(browser.new_context(ignore_https_errors=True))
+        pages = [context.new_page() for _ in range(PAGES)]
+        log_in(pages[0], many)
+        for page in pages:
+            page.goto(f"{many.url}instances/{WATCHED}")
+            page.locator(".link.live").wait_for()
+        streams = [visitors[number % 15].follow() for number in range(STREAMS)]
+        for stream in streams:
+            stack.callback(stream.close)
+        crowd = Crowd(streams)
+        crowd.await_word(b"event: start")
+        owner = visitors[1]
+        for _ in range(CONSOLES - 1):
+            stack.callback(owner.open_console(WATCHED, "view").close)
+        console = owner.open_console(WATCHED, "control")
+        stack.callback(console.close)
+        probe, delays = Probe(visitors[0]), []
+        for number in range(20):
+            began = time.monotonic()
+            job = owner.ask("PUT", f"/2/instances/{WATCHED}/tags?tag=round{number}")
+            delays.append(crowd.await_word(b'"object":"%d"' % job) - began)
+            assert owner.await_job(job) == "success"
+            line = b"x" * 3000 + b"%d" % number
+            console.send(line + b"\n")
+            console.read_until(line + b"\r\n" + line + b"\r\n")
+        for page in pages:
+            page.locator(".tag", has_text="round19").wait_for()
+        busy = probe.stop()
+        after = {name: (resident(pid), threads(pid)) for name, pid in daemons.items()}
+    print(f"\n{PAGES + STREAMS} pages and {CONSOLES} consoles, {COUNT} instances:")
+    print(f"  answers to a page: {show(alone)} without them, {show(busy)} with them")
+    print(f"  request to the event on all pages: {show(sorted(delays))}")
+    for name in daemons:
+        (old, fewer), (new, more) = before[name], after[name]
+        print(f"  {name}: {old:.0f} to {new:.0f} MiB, {fewer} to {more} threads")
+    assert after[constants.RAPI][0] - before[constants.RAPI][0] < 64
+    assert after[constants.RAPI][1] <= before[constants.RAPI][1] + 2
+    assert statistics.median(busy) < 0.5
