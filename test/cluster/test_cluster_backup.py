@@ -7,12 +7,12 @@ import os
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from local_cluster import Cluster, copied
+from waiting import wait_for
 
 from ganeti import constants
 from ganeti.guest_os import export_config
@@ -163,7 +163,7 @@ def test_killed_in_the_middle(cluster: Cluster, victim: str) -> None:
     ended = threading.Thread(target=cluster.gnt, args=("backup export -n node3", WEB))
     ended.start()
     unfinished = cluster.root("node3") / f"srv/ganeti/export/{WEB}.new"
-    _wait(lambda: unfinished.is_dir() and any(unfinished.iterdir()))
+    wait_for(lambda: unfinished.is_dir() and any(unfinished.iterdir()), "the dump begins")
     if victim == "master":
         cluster.kill_master()
     else:
@@ -175,6 +175,8 @@ def test_killed_in_the_middle(cluster: Cluster, victim: str) -> None:
     if victim == "master":
         assert cluster.start_master().code == 0
     ended.join()
+    # the daemon that was killed may not serve yet
+    wait_for(lambda: cluster.cells("node list -o mtotal", "node3") != [["?"]], "node3 answers")
     assert exports(cluster) == [["node3.example.com", WEB]]
     [dump] = [p for p in (unfinished.with_name(WEB)).iterdir() if p.suffix != ".ini"]
     assert dump.read_bytes() == b"0upper"
@@ -184,17 +186,10 @@ def test_killed_in_the_middle(cluster: Cluster, victim: str) -> None:
         assert "gnt-backup" in told
     _write(_os(cluster, "node2", "upper") / "export", _EXPORT)
     # the daemon that was killed may not serve yet
-    _wait(lambda: cluster.gnt("backup export -n node3", WEB).code == 0)
+    wait_for(lambda: cluster.gnt("backup export -n node3", WEB).code == 0, "it is exported")
     assert not unfinished.exists()
     cluster.ok("instance remove -f", WEB)
     cluster.ok("backup remove", WEB)
-
-
-def _wait(holds: object) -> None:
-    end = time.monotonic() + 30
-    while not holds():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_what_is_refused(cluster: Cluster) -> None:
