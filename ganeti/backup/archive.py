@@ -100,7 +100,7 @@ class Archive:
         name = f"{self.instance}-{rest}"
         found = [item for item in self._list() if item.name == name]
         if not found:
-            raise errors.GenericError(f"{self.label} has no {name}; somebody removed it")
+            raise errors.GenericError(f"{self.label} has no {name}; it was removed")
         return found[-1]
 
     def _get(self, item: Item) -> bytes:
@@ -127,7 +127,7 @@ class Archive:
 
     @contextlib.contextmanager
     def lock(self, *, shared: bool = False) -> Iterator[None]:
-        """Wait until nobody changes the repository, and read what is in it.
+        """Wait until the repository is not locked, and list what is in it.
 
         The node daemon does one thing with an instance at a time, and the program locks what it
         changes.
@@ -145,7 +145,7 @@ class Archive:
         try:
             self._remove(garbage, wait=False)
         except errors.GenericError as err:
-            log.info("the rest of a backup stays for now: %s", errors.text(err))
+            log.info("what an earlier backup left is removed later: %s", errors.text(err))
 
     def _find_garbage(self, gone: Collection[str]) -> list[Item]:
         names = [item.name for item in self._list()]
@@ -208,7 +208,7 @@ class Archive:
             made = [item for item in self._read_list(wait=False) if item.name.startswith(begin)]
             self._remove(made, wait=False)
         except errors.GenericError as err:
-            log.info("the rest of backup %s stays for now: %s", backup, errors.text(err))
+            log.info("what backup %s left is removed later: %s", backup, errors.text(err))
 
     def note(self, manifest: Manifest) -> None:
         if manifest.proof is not None:

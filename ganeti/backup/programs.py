@@ -59,7 +59,7 @@ class Program(Protocol):
 _LOCKED = r"already locked|acquire the lock|LockTimeout"
 #: What is written when something is wrong, and what to do. The first one that is found counts.
 _ADVICE = (
-    (_LOCKED, "somebody else works in it; try again later. If nobody does: {unlock}"),
+    (_LOCKED, "another program has locked it; try again later. If none is running: {unlock}"),
     (
         r"wrong password|passphrase.*incorrect|password failed|empty password|PassphraseWrong"
         r"|PasscommandFailure|can not be acquired|Fatal: .*password",

@@ -56,7 +56,7 @@ class State(StrEnum):
     FAILED = "failed"
     #: nothing is done with it
     LEFT = "left"
-    #: there is no room for it, or it was not tried yet
+    #: no node has room for it, or it was not tried yet
     WAITING = "waiting"
 
 

@@ -32,7 +32,7 @@ _MASTER = 30.0
 _PATIENCE = 900.0
 #: Instances of one call.
 _MOST = 10_000
-#: Exit codes of an error after which another attempt is of no use.
+#: Exit codes of errors that another attempt would repeat.
 _DONE = (constants.EXIT_NOTMASTER, constants.EXIT_NOTCLUSTER)
 
 
