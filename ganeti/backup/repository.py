@@ -52,10 +52,13 @@ class Repository(Protocol):
         """The last backup, maybe damaged; None without any."""
 
     def lock(self, *, shared: bool = False) -> AbstractContextManager[None]:
-        """Others that read may come in with ``shared``; else nobody. Settles what was cut off.
+        """Keep others from changing backups of the instance; with ``shared`` they may read.
+
+        Without ``shared`` it also removes what an interrupted backup left. A directory that is
+        locked is refused at once; restic and borg wait for their lock for ``LOCK_WAIT`` seconds.
 
         Raises:
-            GenericError: somebody else is at work, or there is no repository.
+            GenericError: others hold the lock, or there is no repository.
         """
 
     def find_base(self, manifest: Manifest, index: int) -> Sums | None:
