@@ -52,6 +52,10 @@ def _overview(program: Program, name: str) -> int:
     from ganeti.cli import usage
 
     wanted = name in _HELP
+    verbs = [known.partition(" ")[2] for known in program.commands if known.startswith(f"{name} ")]
+    if verbs:
+        notices.say(f"{program.name} {name} needs one of: {', '.join(sorted(verbs))}")
+        return constants.EXIT_FAILURE
     if name and not wanted:
         notices.say(f"{program.name} has no command '{name}'{nearest(name, program.commands)}")
     print(usage.program_text(program))

@@ -160,6 +160,14 @@ def test_an_unknown_command_shows_what_there_is(gnt_instance: Run) -> None:
     assert "grow-disk" in ran.out
 
 
+@pytest.mark.parametrize("words", ["snapshot", "snapshot nix web1"])
+def test_a_command_without_its_verb_names_the_verbs(gnt_instance: Run, words: str) -> None:
+    ran = gnt_instance(words)
+    assert ran.code == 1
+    assert ran.err == "gnt-instance snapshot needs one of: create, list, remove, revert\n"
+    assert ran.out == ""
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
