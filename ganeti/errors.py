@@ -157,7 +157,9 @@ class OpPrereqError(GenericError):
 
     http_status = 400
 
-    def __init__(self, message: str, code: ErrorCode | str | None = None, data: Any = None) -> None:
+    def __init__(
+        self, message: str, code: ErrorCode | str | None = None, data: object = None
+    ) -> None:
         """``data`` tells programs what the message tells people."""
         if code is None:
             super().__init__(message)
@@ -192,7 +194,7 @@ def make_not_unique_error(text: str) -> OpPrereqError:
     return OpPrereqError(text, ErrorCode.NOTUNIQUE)
 
 
-def make_resources_error(text: str, data: Any = None) -> OpPrereqError:
+def make_resources_error(text: str, data: object = None) -> OpPrereqError:
     """The refusal of a request for which resources do not suffice; ``data`` names them."""
     return OpPrereqError(text, ErrorCode.NORES, data)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def find(value: Any, pointer: str) -> Any:
+def find(value: object, pointer: str) -> Any:
     """The value that a pointer names; an empty one names the whole document.
 
     Raises:

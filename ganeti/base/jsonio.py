@@ -47,16 +47,16 @@ _LARGE = 256 * 1024
 _DECODER = simplejson.JSONDecoder(parse_float=_check_finite, parse_constant=_refuse_constant)
 
 
-def dumps(value: Any) -> str:
+def dumps(value: object) -> str:
     """Compact text on one line, ASCII only (so that no control byte can occur in it)."""
     return _COMPACT.encode(value)
 
 
-def dumps_bytes(value: Any) -> bytes:
+def dumps_bytes(value: object) -> bytes:
     return dumps(value).encode("ascii")
 
 
-def answer_bytes(value: Any) -> bytes:
+def answer_bytes(value: object) -> bytes:
     """UTF-8 text of plain data; ``loads`` returns the same value as for :func:`dumps_bytes`.
 
     For large answers: msgspec writes them some 50 times as fast as simplejson. It leaves letters
@@ -78,12 +78,12 @@ def _make_encoder() -> msgspec.json.Encoder:
     return msgspec.json.Encoder()
 
 
-def format_pretty(value: Any) -> str:
+def format_pretty(value: object) -> str:
     """Indented text with sorted keys, for humans."""
     return _PRETTY.encode(value)
 
 
-def request_bytes(value: Any) -> bytes:
+def request_bytes(value: object) -> bytes:
     """Like :func:`answer_bytes`, for small texts: does not import msgspec for them."""
     return answer_bytes(value) if "msgspec" in sys.modules else dumps_bytes(value)
 
@@ -122,7 +122,7 @@ def explain_refusal(text: str) -> str | None:
     return found and f"\\u{ord(found[0]):04x} is not a character that can be used"
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     """All texts and keys in a value."""
     todo = [value]
     while todo:

@@ -24,7 +24,7 @@ class Record:
         own = (name for name, kind in cls.__annotations__.items() if "ClassVar" not in str(kind))
         cls._names = (*cls._names, *own)
 
-    def __init__(self, *args: Any, **given: Any) -> None:
+    def __init__(self, *args: object, **given: object) -> None:
         names = self._names
         values = dict(zip(names, args, strict=False))
         unknown = [name for name in given if name not in names or name in values]
@@ -39,7 +39,7 @@ class Record:
                     raise TypeError(f"{type(self).__name__}: {name} is missing") from None
         self.__dict__.update(values)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__}: {name} cannot be changed")
 
     def _values(self) -> tuple[Any, ...]:

@@ -75,7 +75,7 @@ def _read(data: bytes) -> SetupRequest:
     return _shape(jsonio.loads(data), SetupRequest)
 
 
-def _shape(value: Any, kind: type[T]) -> T:
+def _shape(value: object, kind: type[T]) -> T:
     try:
         return typed.convert(value, kind)
     except msgspec.ValidationError as err:

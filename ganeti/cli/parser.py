@@ -70,7 +70,7 @@ def parse(
     return result, args + rest
 
 
-def _copy_of(default: Any) -> Any:
+def _copy_of(default: object) -> Any:
     """A default that belongs to this run of the command alone."""
     return default.copy() if isinstance(default, list | dict) else default
 

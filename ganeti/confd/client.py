@@ -7,7 +7,6 @@ import select
 import socket
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock, Deadline
@@ -25,7 +24,7 @@ def ask(
     port: int,
     key: bytes,
     kind: int,
-    query: Any = None,
+    query: object = None,
     *,
     timeout: float = PATIENCE,
     everybody: bool = False,

@@ -147,7 +147,7 @@ def reply(sealed: Sealed, rsalt: str) -> Reply:
     return _convert(sealed.message, Reply)
 
 
-def _convert(message: Mapping[str, Any], kind: type[T]) -> T:
+def _convert(message: Mapping[str, object], kind: type[T]) -> T:
     try:
         return typed.convert(dict(message), kind)
     except msgspec.ValidationError as err:

@@ -69,7 +69,7 @@ class ExportConfig:
 def compose(
     instance: NodeInstance,
     disks: Sequence[NodeDisk],
-    private: Mapping[str, Any],
+    private: Mapping[str, object],
     now: float,
 ) -> str:
     """The text of the file; ``disks`` in their order, each in a file named by its uuid.
@@ -137,7 +137,7 @@ def _describe_nic(nic: NodeNic) -> dict[str, Any]:
     }
 
 
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+def _texts(values: Mapping[str, object]) -> dict[str, str]:
     return {name: _text(name, value) for name, value in values.items()}
 
 

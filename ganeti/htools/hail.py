@@ -221,7 +221,7 @@ def replace_instances(cluster: Cluster, items: tuple[Instance, ...]) -> Cluster:
     return dataclasses.replace(after, nodes=tuple(nodes))
 
 
-def _is_new(one: Any) -> bool:
+def _is_new(one: object) -> bool:
     return isinstance(one, dict) and "memory" in one
 
 

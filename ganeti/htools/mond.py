@@ -98,7 +98,7 @@ def _loads(cluster: Cluster, node: str, reports: Reports, collector: str) -> dic
     return {i.name: share * i.vcpus for i in here}
 
 
-def _get(data: Any, key: str) -> Any:
+def _get(data: object, key: str) -> Any:
     return data.get(key) if isinstance(data, dict) else None
 
 

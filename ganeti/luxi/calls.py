@@ -184,7 +184,7 @@ def find(name: str) -> Method:
     return method
 
 
-def bind(method: Method, args: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+def bind(method: Method, args: Sequence[object] | Mapping[str, object]) -> dict[str, Any]:
     """Arguments by name; optional ones that are missing are left out.
 
     Raises:
@@ -204,7 +204,7 @@ def bind(method: Method, args: Sequence[Any] | Mapping[str, Any]) -> dict[str, A
     return bound
 
 
-def _positional(method: Method, args: Sequence[Any]) -> dict[str, Any]:
+def _positional(method: Method, args: Sequence[object]) -> dict[str, Any]:
     if method.aliases is not None and len(args) == 1 and isinstance(args[0], dict):
         return _read_named_arguments(method, args[0])
     least = sum(not arg.optional for arg in method.args)
@@ -218,7 +218,7 @@ def _positional(method: Method, args: Sequence[Any]) -> dict[str, Any]:
     return {arg.name: value for arg, value in zip(method.args, args, strict=False)}
 
 
-def _read_named_arguments(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
+def _read_named_arguments(method: Method, given: Mapping[str, object]) -> dict[str, Any]:
     """The arguments of a method that takes an object; what may be null may be missing."""
     if method.aliases is None:
         raise errors.RequestError(f"{method.name}: the key 'args' must be a list")
@@ -240,12 +240,12 @@ def _read_named_arguments(method: Method, given: Mapping[str, Any]) -> dict[str,
     return {name: found.get(name) for name in wanted}
 
 
-def _quote(value: Any) -> str:
+def _quote(value: object) -> str:
     shown = jsonio.dumps(value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
 
 
-def encode_request(name: str, args: Sequence[Any]) -> bytes:
+def encode_request(name: str, args: Sequence[object]) -> bytes:
     """A request as UTF-8 JSON, without the terminator."""
     request = {"method": name, "args": list(args), "version": constants.PROTOCOL_VERSION}
     return jsonio.request_bytes(request)
@@ -271,7 +271,7 @@ def decode_request(data: bytes) -> tuple[str, list[Any] | dict[str, Any]]:
     return name, args
 
 
-def encode_result(value: Any) -> bytes:
+def encode_result(value: object) -> bytes:
     """The answer to a request that succeeded."""
     return jsonio.answer_bytes({"success": True, "result": value})
 

@@ -63,7 +63,7 @@ def _list(*names: str) -> Answer:
     return Answer(200, "".join(f"{name}\n" for name in names).encode())
 
 
-def _json(value: Any) -> Answer:
+def _json(value: object) -> Answer:
     return Answer(200, jsonio.answer_bytes(value), _JSON)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import msgspec
 
@@ -42,7 +41,7 @@ def control(paths: Paths, message: bytes) -> bytes:
         return calls.encode_error(err)
 
 
-def _control(paths: Paths, method: str, args: Any) -> object:
+def _control(paths: Paths, method: str, args: object) -> object:
     match method, args:
         case "Echo", [str(text)]:
             return text

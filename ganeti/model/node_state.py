@@ -21,13 +21,13 @@ VOLUMES = "plain"
 _NOT_SAID = 1
 
 
-def fill_states(*levels: Mapping[str, Mapping[str, Any]] | None) -> Params:
+def fill_states(*levels: Mapping[str, Mapping[str, object]] | None) -> Params:
     """States by name, from the most general to the most special level; single keys win."""
     names = dict.fromkeys(name for level in levels for name in level or ())
     return {name: fill(*((level or {}).get(name, {}) for level in levels)) for name in names}
 
 
-def limit_resources(reported: Mapping[str, Any], state: Mapping[str, int]) -> dict[str, Any]:
+def limit_resources(reported: Mapping[str, object], state: Mapping[str, int]) -> dict[str, Any]:
     """Resources of a node, by their names on the wire, within the state of its hypervisor.
 
     A value that the node did not report stays missing.
@@ -57,6 +57,6 @@ def limit_room(room: tuple[int, int], state: Mapping[str, int]) -> tuple[int, in
     return size - above, max(0, free - above - kept)
 
 
-def _count(reported: Mapping[str, Any], name: str) -> int:
+def _count(reported: Mapping[str, object], name: str) -> int:
     value = reported.get(name)
     return int(value) if isinstance(value, int | float) else 0

@@ -64,7 +64,7 @@ def limit_reason(what: str, node: str, parallel: int) -> str:
     return f"rate-limit:{parallel}:{what} on {node}"
 
 
-def with_dependencies(ops: Sequence[Mapping[str, Any]], orders: Sequence[int]) -> list[Any]:
+def with_dependencies(ops: Sequence[Mapping[str, object]], orders: Sequence[int]) -> list[Any]:
     """Opcodes of one job each, which wait for those of earlier orders."""
     pairs = zip(ops, make_dependencies(orders), strict=True)
     return [{**op, "depends": depends} if depends else op for op, depends in pairs]

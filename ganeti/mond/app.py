@@ -28,7 +28,7 @@ class MonitorApp:
         self._facts = facts
 
     def __call__(
-        self, environ: Mapping[str, Any], start: Callable[[str, list[tuple[str, str]]], Any]
+        self, environ: Mapping[str, object], start: Callable[[str, list[tuple[str, str]]], Any]
     ) -> Iterable[bytes]:
         method = str(environ.get("REQUEST_METHOD"))
         if method == "GET":
@@ -77,7 +77,7 @@ class MonitorApp:
         return _json(report)
 
 
-def _json(value: Any) -> _Answer:
+def _json(value: object) -> _Answer:
     return 200, jsonio.answer_bytes(value)
 
 

@@ -73,6 +73,6 @@ class ClusterFacts:
             log.debug("ganeti-confd was asked in vain: %s", err)
 
     @staticmethod
-    def _ask(addresses: list[str], port: int, key: bytes, kind: Kind, query: Any = None) -> Any:
+    def _ask(addresses: list[str], port: int, key: bytes, kind: Kind, query: object = None) -> Any:
         reply = client.ask(addresses, port, key, kind, query, timeout=_PATIENCE)
         return reply.answer if reply.status == Status.OK else None

@@ -42,7 +42,7 @@ class XenInstances(Collector):
         return {"status": find_worst(item["status"] for item in found), "instances": found}
 
     def _instance(
-        self, item: Mapping[str, Any], domain: xl.Domain | None, uptimes: Mapping[str, str]
+        self, item: Mapping[str, object], domain: xl.Domain | None, uptimes: Mapping[str, str]
     ) -> dict[str, Any]:
         name, wanted = str(item.get("name")), str(item.get("admin_state"))
         letters = domain.state if domain is not None else frozenset("s")

@@ -29,7 +29,7 @@ _LAST_WRITES = 3600.0
 _PREFIX = b"M="
 
 
-def connect(transfer: Transfer, host: str, port: int, context: Any, limit: float) -> TLSSocket:
+def connect(transfer: Transfer, host: str, port: int, context: object, limit: float) -> TLSSocket:
     """A connection to the other end; tried again until the time is over."""
     end = transfer.clock.monotonic() + limit
     while True:

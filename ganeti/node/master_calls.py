@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ganeti import errors
 from ganeti.model import ssconf_keys
@@ -14,7 +14,7 @@ from ganeti.rpc.client import NodeRpc
 T = TypeVar("T")
 
 
-def call_master(context: NodeContext, seconds: float, method: Callable[..., T], *args: Any) -> T:
+def call_master(context: NodeContext, seconds: float, method: Callable[..., T], *args: object) -> T:
     """Call the master that the ssconf files name at this moment; blocks ``seconds`` at most.
 
     Raises:

@@ -250,7 +250,7 @@ def _redact_column(name: str, column: Column[Any]) -> Column[Any]:
     return hide
 
 
-def _check_fields(fields: Any) -> Iterable[str]:
+def _check_fields(fields: object) -> Iterable[str]:
     if not isinstance(fields, list | tuple) or not all(isinstance(name, str) for name in fields):
         raise ParameterError("The fields of a query must be a list of names")
     if len(fields) > MAX_FIELDS:

@@ -121,7 +121,7 @@ class _Conversation:
         # Of two nobody knows whose password it is.
         return found[0]["dn"] if len(found) == 1 else None
 
-    def _find_groups(self, link: Any, name: str, dn: str) -> tuple[str, ...]:
+    def _find_groups(self, link: object, name: str, dn: str) -> tuple[str, ...]:
         settings = self._settings
         if settings.group_base is None:
             return ()

@@ -184,7 +184,7 @@ class Providers:
         return self._make_backing(provider, settings, claims)
 
     def _make_backing(
-        self, provider: str, settings: OidcSettings, claims: Mapping[str, Any]
+        self, provider: str, settings: OidcSettings, claims: Mapping[str, object]
     ) -> Callable[[], Identity | None]:
         user = check_user(claims.get(settings.user_claim))
         if user is None:

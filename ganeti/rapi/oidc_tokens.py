@@ -66,7 +66,7 @@ class UnknownKey(errors.AuthenticationError):
     """A signature that none of the known keys has made."""
 
 
-def _check_parties(claims: Mapping[str, Any], settings: OidcSettings) -> None:
+def _check_parties(claims: Mapping[str, object], settings: OidcSettings) -> None:
     if claims.get("iss") != settings.issuer:
         raise errors.AuthenticationError("the ID token is of another issuer")
     given = claims.get("aud")

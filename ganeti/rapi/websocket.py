@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from wsproto import ConnectionType, WSConnection, events
 from wsproto.utilities import ProtocolError
@@ -31,7 +30,7 @@ _REASON = 120
 class Upgrade:
     """A request that becomes a WebSocket, and the answer to it."""
 
-    def __init__(self, environ: Mapping[str, Any]) -> None:
+    def __init__(self, environ: Mapping[str, object]) -> None:
         """From a WSGI environment.
 
         Raises:

@@ -35,7 +35,7 @@ _ADDRESS = re.compile(
 _OWN_TAGS = ("ganeti", "htools")
 
 
-def anonymize(data: Mapping[str, Any]) -> Json:
+def anonymize(data: Mapping[str, object]) -> Json:
     """A copy of the content of ``config.data`` that can be shown to a stranger."""
     found: Json = _Disguise(data).value(redaction.redact(dict(data)), ())
     return found
@@ -78,7 +78,7 @@ class _Disguise:
 
     # values ------------------------------------------------------------------------------
 
-    def value(self, value: Any, path: tuple[str, ...]) -> Any:
+    def value(self, value: object, path: tuple[str, ...]) -> Any:
         """A value without what identifies anybody; ``path`` are the keys that lead to it."""
         if isinstance(value, dict):
             return {self._key(key, path): self.value(v, (*path, key)) for key, v in value.items()}

@@ -150,7 +150,7 @@ def remove(at: Place) -> list[Op]:
     return [_op("REMOVE", at, ignore_failures=True)]
 
 
-def _op(verb: str, at: Place, **params: Any) -> Op:
+def _op(verb: str, at: Place, **params: object) -> Op:
     return {"OP_ID": f"OP_INSTANCE_{verb}", "instance_name": at.name, **params}
 
 
@@ -159,7 +159,7 @@ def _map_to_next(nodes: Sequence[str]) -> dict[str, str]:
     return dict(zip(nodes, [*nodes[1:], *nodes[:1]]))
 
 
-def _to(op_id: str, at: Place, can: Ability, ring: dict[str, str], **params: Any) -> Op:
+def _to(op_id: str, at: Place, can: Ability, ring: dict[str, str], **params: object) -> Op:
     """A change of the node; instances on mirrored disks have one node to go to."""
     target = {} if can.mirrored else {"target_node": ring[at.primary]}
     return {"OP_ID": op_id, "instance_name": at.name, **target, **params}

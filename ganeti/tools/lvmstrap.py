@@ -129,7 +129,7 @@ def _walk(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from _walk(child)
 
 
-def _user(part: Mapping[str, Any]) -> str:
+def _user(part: Mapping[str, object]) -> str:
     """Who uses a device, as far as lsblk knows."""
     if part.get("mountpoint"):
         return f"{part['path']} is mounted on {part['mountpoint']}"
@@ -140,7 +140,7 @@ def _user(part: Mapping[str, Any]) -> str:
     return "it can only be read" if part.get("ro") else ""
 
 
-def _content(part: Mapping[str, Any]) -> str:
+def _content(part: Mapping[str, object]) -> str:
     if part.get("fstype"):
         return f"{part['fstype']} on {part['path']}"
     return f"a partition table ({part['pttype']})" if part.get("pttype") else ""

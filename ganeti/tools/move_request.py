@@ -98,13 +98,13 @@ def make_creation(
     return request
 
 
-def _make_disk(disk: Mapping[str, Any]) -> dict[str, Any]:
+def _make_disk(disk: Mapping[str, object]) -> dict[str, Any]:
     kept = ("size", "mode", "name", "spindles")
     return {key: disk[key] for key in kept if disk.get(key) is not None}
 
 
 def _make_nics(
-    nics: Sequence[Sequence[Any]], changes: Mapping[int, Mapping[str, Any]]
+    nics: Sequence[Sequence[object]], changes: Mapping[int, Mapping[str, object]]
 ) -> list[dict[str, Any]]:
     unknown = sorted(index for index in changes if not 0 <= index < len(nics))
     if unknown:

@@ -82,7 +82,7 @@ class OneMove:
     # the target
 
     def _receive(
-        self, request: dict[str, Any], trust: Mapping[str, Any]
+        self, request: dict[str, Any], trust: Mapping[str, object]
     ) -> tuple[int, Mapping[str, Any]]:
         """The job that waits for the disks, and the destinations that it reports."""
         tries = self._way.tries

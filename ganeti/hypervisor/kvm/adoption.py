@@ -115,7 +115,7 @@ def adopt(
     )
 
 
-def translate(hvparams: Mapping[str, Any]) -> dict[str, Any]:
+def translate(hvparams: Mapping[str, object]) -> dict[str, Any]:
     """Parameters of the other software in our words; what we do not have is left out."""
     kinds = {field.name: field.type for field in typed.fields(KvmParams)}
     found = {}

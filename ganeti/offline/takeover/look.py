@@ -146,7 +146,7 @@ def _taps(directory: Path) -> Iterator[tuple[int, str]]:
                 yield int(path.name), path.read_text(encoding="ascii").strip()
 
 
-def _devices(where: Paths, config: Any) -> Iterator[str]:
+def _devices(where: Paths, config: object) -> Iterator[str]:
     """Paths that a configuration of any version speaks of, as far as they exist."""
     for path in sorted(set(_paths(config, where))):
         if os.path.exists(where.local(path) if path.startswith("/srv") else path):
@@ -155,7 +155,7 @@ def _devices(where: Paths, config: Any) -> Iterator[str]:
         yield str(link)
 
 
-def _paths(config: Any, where: Paths) -> Iterator[str]:
+def _paths(config: object, where: Paths) -> Iterator[str]:
     """From all places of disks: ``[group, volume]`` and ``[driver, path]``."""
     if isinstance(config, dict):
         place = config.get("logical_id")

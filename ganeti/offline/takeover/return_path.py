@@ -50,11 +50,11 @@ def differences(before: Config, after: Config) -> list[str]:
     return found
 
 
-def _name(values: Mapping[str, Any], uuid: str) -> str:
+def _name(values: Mapping[str, object], uuid: str) -> str:
     return str(values.get("name") or values.get("iv_name") or uuid)
 
 
-def _compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def _compare(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
     keys = (old.keys() | new.keys()) - _STAMPS
     return sorted(key for key in keys if old.get(key) != new.get(key))
 

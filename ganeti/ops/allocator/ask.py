@@ -228,7 +228,7 @@ def run(ctx: Context, name: str, text: str, extra: Mapping[str, object] | None =
         raise errors.OpExecError(f"allocator '{name}' failed: {errors.text(err)}") from err
 
 
-def _run_program(ctx: Context, text: str, params: Mapping[str, Any]) -> str:
+def _run_program(ctx: Context, text: str, params: Mapping[str, object]) -> str:
     """What the program ``hail`` answers, which decides as the built-in allocator does."""
     options = [f"--{key}" if value is None else f"--{key}={value}" for key, value in params.items()]
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=ctx.paths.run) as file:

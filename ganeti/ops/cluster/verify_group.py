@@ -373,7 +373,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
                     report.error("ENODEHOOKS", "node", answer.node.name, text)
 
 
-def _verify_version(report: Report, name: str, version: Sequence[Any]) -> None:
+def _verify_version(report: Report, name: str, version: Sequence[object]) -> None:
     """A node of another version, and how it gets that of the master."""
     number, release = version
     if number == constants.PROTOCOL_VERSION:

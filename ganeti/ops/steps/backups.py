@@ -104,7 +104,7 @@ def _await_end(ctx: Context, node: Node, copy: str) -> None:
         ctx.log(f" - {errors.text(err)}")
 
 
-def note(ctx: Context, instance: Instance, **values: Any) -> None:
+def note(ctx: Context, instance: Instance, **values: object) -> None:
     """Change the plan of an instance that still exists."""
 
     def edit(draft: Draft) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePath
-from typing import Any
 
 from ganeti.model.node import Node
 from ganeti.ops.verification.report import Report
@@ -15,7 +14,7 @@ CHECK = "unfinished-exports"
 def judge(
     report: Report,
     nodes: Iterable[Node],
-    found: Mapping[str, Mapping[str, Any]],
+    found: Mapping[str, Mapping[str, object]],
     busy: Collection[str],
 ) -> None:
     """Report directories of exports that were cut off.

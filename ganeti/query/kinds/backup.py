@@ -36,7 +36,7 @@ class BackupKind(Kind[Row]):
     def rows(self, ctx: Context) -> Sequence[Row]:
         return [Row(name) for name in _repositories(ctx)]
 
-    def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Row]:
+    def lookup(self, ctx: Context, names: Sequence[object]) -> Sequence[Row]:
         return [row for row in self.rows(ctx) if (row.repository or _DEFAULT) in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Row]:
