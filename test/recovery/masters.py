@@ -182,7 +182,23 @@ class Master:
             self.machine.feed(Answered(sent, other.name, stamp, self.host.clock()))
             self.seen_running[other.name] = running
 
-        self.world.call(self.host, other, serve, answer, self.lives)
+        delays = other.release_delays
+        if delays is not None and grant is not None and not grant.seconds:
+            self._send_late(other, serve, delays())
+        else:
+            self.world.call(self.host, other, serve, answer, self.lives)
+
+    def _send_late(self, other: Host, serve: Callable[[], Any], delays: tuple[float, ...]) -> None:
+        """Deliver a call at these moments; its answers are lost."""
+
+        def receive() -> None:
+            if not other.on or not other.daemon_up:
+                return
+            if not self.world.put_off(other, "node", receive):
+                serve()
+
+        for delay in delays:
+            self.world.after(delay, receive)
 
     # changes -----------------------------------------------------------------------------------
 

@@ -107,11 +107,24 @@ class Schedule:
             self._plan_pause(begin)
 
     def _plan_pause(self, begin: float) -> None:
-        """With numbers of its own, so that the other faults are those of the seed."""
+        """With numbers of its own, so that the other faults are those of the seed.
+
+        A device that lies is one fault; a node without a lease, as it was cut off in a pause, would
+        be a second.
+        """
         own = random.Random(~self.seed)
+        for host in self.world.hosts.values():
+            if host.device is not None and host.device.mode == "lies":
+                host.device.mode = "works"
         for _ in range(own.choice((1, 1, 2))):
             self.kinds.append(PAUSE)
             self.world.at(begin + own.uniform(0, 100.0), self.pause, own.uniform(1.0, 90.0))
+        if own.random() < 0.5:
+            self.kinds.append(LATE_RELEASE)
+            moment = begin + own.uniform(0, 20.0)
+            seconds = own.uniform(8.0, 25.0)
+            self.world.at(moment, self.pause, seconds)
+            self.world.at(moment + seconds - 6.0, self.delay_releases, own)
 
     def _pick(self) -> Host:
         """A host; more often the one with the master daemon."""
@@ -197,6 +210,36 @@ class Schedule:
             self.world.tell(f"recovery pauses for {seconds:.0f} s")
             master.change(paused_until=self.world.now + seconds)
 
+    def delay_releases(self, own: random.Random) -> None:
+        """Around the end of a pause, releases of a node come late or twice, and it is cut off.
+
+        Such a release is on its way already, so it comes after the cut, too.
+        """
+        world = self.world
+        homes = sorted(
+            {home for one in self.game.find_acting() for home in one.state.homes.values()}
+        )
+        host = world.hosts[own.choice(homes or sorted(world.hosts))]
+        world.tell(f"releases of {host.name} come late or twice")
+        host.release_delays = lambda: (*own.choice(((), (0.0,))), own.uniform(3.0, 20.0))
+        way = own.choice(("in", "in", "out"))
+        world.after(own.uniform(6.0, 14.0), self._cut_slowly, host, way, own.uniform(5.0, 30.0))
+
+    def _cut_slowly(self, host: Host, way: str, pause: float) -> None:
+        """First one way, then both ways."""
+        self._cut_one_way(host, way)
+        self.world.after(pause, self._cut_one_way, host, "out" if way == "in" else "in")
+        self.world.after(pause + 90.0, self._join, host)
+
+    def _cut_one_way(self, host: Host, way: str) -> None:
+        for other in self.world.hosts:
+            if other != host.name:
+                self.world.cut.add((other, host.name) if way == "in" else (host.name, other))
+
+    def _join(self, host: Host) -> None:
+        host.release_delays = None
+        self.world.cut.clear()
+
     def disarm(self, seconds: float) -> None:
         """An administrator switches a watchdog off, and later on again."""
         host = self._pick()
@@ -220,6 +263,7 @@ class Schedule:
         world.faults = Faults()
         for host in world.hosts.values():
             host.thaw()
+            host.release_delays = None
             host.stalled_until = min(host.stalled_until, world.now)
             if host.on:
                 host.start_daemon()
@@ -272,6 +316,7 @@ FAULTS = {
     "watchdog switched off": Schedule.disarm,
 }
 PAUSE = "pause for maintenance"
+LATE_RELEASE = "release late or twice"
 
 
 def play(seed: int) -> Outcome:

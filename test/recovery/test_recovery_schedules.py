@@ -12,8 +12,9 @@ from schedules import play
 #: its node followed another (929, 3664); a claim after an older vote (30, 44, 1234); a vote
 #: between the two questions of a candidate (10, 13, 21); a winner that was frozen after its claim,
 #: and counted its lease from its start (18944); a master that was heard again between the last
-#: question of a candidate and its claim (61558, 87468).
-DEFECTS = (10, 13, 21, 30, 44, 929, 1234, 3664, 18944, 61558, 87468)
+#: question of a candidate and its claim (61558, 87468); a node that had a new lease, but obeyed a
+#: release that came late (111, 411); a watchdog that counted although its node was released (1163).
+DEFECTS = (10, 13, 21, 30, 44, 111, 411, 929, 1163, 1234, 3664, 18944, 61558, 87468)
 
 
 @pytest.mark.parametrize("seed", DEFECTS)

@@ -80,6 +80,8 @@ class Host:
         #: counts lives of the node daemon, so that what a dead one was to do is dropped
         self.life = 0
         self.daemon_up = True
+        #: after how many seconds each copy of a release from the lease comes; None: as other calls
+        self.release_delays: Callable[[], tuple[float, ...]] | None = None
         #: when the watchdog was fed for the last time before the daemon stood still or ended
         self.fed = 0.0
         self.master: Any = None
