@@ -115,10 +115,13 @@ class Chooser:
         return None
 
     def _key(self, binary: Binary) -> str:
-        """Changes with QEMU, at a boot, and when the device appears or is replaced."""
+        """Changes with QEMU, at a boot, and when the device appears or is replaced.
+
+        Its times are no part of that: udev sets them whenever a virtual machine begins or ends.
+        """
         try:
             stat = os.stat(self.device)
-            device = f"{stat.st_rdev}:{stat.st_ino}:{stat.st_ctime_ns}:{stat.st_mode:o}"
+            device = f"{stat.st_rdev}:{stat.st_ino}:{stat.st_mode:o}"
         except OSError:
             device = "none"
         version = ".".join(map(str, binary.version))

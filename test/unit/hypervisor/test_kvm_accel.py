@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -57,6 +58,14 @@ def test_good_probe_is_remembered(tmp_path: Path) -> None:
     node.chooser = accel.Chooser(node.chooser.cache, node.device)
     assert node.choose() == accel.Choice("kvm")
     assert node.runs == 1, "a restarted daemon tried again"
+
+
+def test_a_device_that_udev_has_touched_is_the_same(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.choose()
+    os.utime(node.device, (1, 1))  # as udev does when a virtual machine begins or ends
+    assert node.choose() == accel.Choice("kvm")
+    assert node.runs == 1
 
 
 def test_bad_probe_is_remembered_and_told_once(tmp_path: Path, caplog: Any) -> None:
