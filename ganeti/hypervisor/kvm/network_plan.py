@@ -30,14 +30,18 @@ def attach_plan(card: Card, nic: NodeNic, *, mtu: str | None = None) -> Iterator
         yield from _communication(tap, nic)
         return
     vlan = parse_vlan(str(nic.nicparams.get("vlan") or ""))
-    if mtu is not None:
-        yield ["ip", "link", "set", "dev", tap, "mtu", mtu]
+    settings = [] if mtu is None else ["mtu", mtu]
+    before_up: list[list[str]] = []
     if card.mode == NicMode.BRIDGED:
-        yield ["ip", "link", "set", "dev", tap, "master", card.link]
-        yield from _bridge_vlan(tap, vlan)
+        settings += ["master", card.link]
+        before_up += _bridge_vlan(tap, vlan)
     elif card.mode == NicMode.OPENVSWITCH:
-        yield ["ovs-vsctl", "--", "add-port", card.link, tap, *_switch_vlan(vlan)]
-    yield ["ip", "link", "set", "dev", tap, "up"]
+        before_up.append(["ovs-vsctl", "--", "add-port", card.link, tap, *_switch_vlan(vlan)])
+    if before_up and settings:
+        yield ["ip", "link", "set", "dev", tap, *settings]
+        settings = []
+    yield from before_up
+    yield ["ip", "link", "set", "dev", tap, *settings, "up"]
     if card.mode == NicMode.ROUTED and nic.ip:
         table = ["table", card.link] if card.link else []
         family = _family(nic.ip)

@@ -30,9 +30,14 @@ def plan(one: NodeNic, mtu: str | None = None) -> list[str]:
 
 
 def test_bridge() -> None:
-    assert plan(nic(), mtu="9000") == [
-        "ip link set dev tap0 mtu 9000",
-        "ip link set dev tap0 master br0",
+    assert plan(nic(), mtu="9000") == ["ip link set dev tap0 mtu 9000 master br0 up"]
+
+
+def test_a_tap_is_up_only_with_its_vlans() -> None:
+    assert plan(nic(vlan=".5"), mtu="9000") == [
+        "ip link set dev tap0 mtu 9000 master br0",
+        "bridge vlan del dev tap0 vid 1",
+        "bridge vlan add dev tap0 vid 5 pvid untagged",
         "ip link set dev tap0 up",
     ]
 
