@@ -88,8 +88,17 @@ class LvmDevice(Device):
                 tool.run(["lvremove", "--force", "--yes", self._full_name])
 
     def attach(self) -> bool:
-        """Whether the volume exists, active or not; BlockDeviceError without its group."""
-        return report.volume(self.group, self.name) is not None
+        """Whether the volume exists, active or not; BlockDeviceError without its group.
+
+        LVM is not asked about an active volume: its device exists exactly as long as it is active.
+        """
+        return self._has_device() or report.volume(self.group, self.name) is not None
+
+    def _has_device(self) -> bool:
+        try:
+            return stat.S_ISBLK(os.stat(self.path).st_mode)
+        except OSError:
+            return False
 
     def assemble(self) -> None:
         """Activate the volume; BlockDeviceError when it is not there or a part is missing."""
