@@ -15,7 +15,7 @@ import itertools
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -111,6 +111,8 @@ class OneProcess:
         self.log: list[str] = []
         #: jobs that operations have submitted
         self.submitted: list[list[OpCode]] = []
+        #: jobs that wait or run; those of :meth:`run` are not among them by themselves
+        self.unended: Collection[int] = ()
         #: master candidates without the newest state, and why
         self.lagging: dict[str, str] = {}
         self.clock = MovedClock()
@@ -265,8 +267,8 @@ class OneProcess:
         self.held_back.append(node)
         yield self.lease_end
 
-    def has_ended(self, _job_id: int) -> bool:
-        return True
+    def has_ended(self, job_id: int) -> bool:
+        return job_id not in self.unended
 
     def replication_failure(self, candidate: str) -> str:
         return self.lagging.get(candidate, "")

@@ -12,6 +12,7 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.model import base
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.model.start_order import get_order, make_dependencies
@@ -103,15 +104,16 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, dict[str, Any]]):
             ctx.warn(f"instance {name} is not started elsewhere: {why}")
         for name, why in places.roomless:
             ctx.warn(f"instance {name} waits for room: {why}")
-        names = join_names(start.instance.handle for start in places.starts)
+        starts = self._claim_starts(places.starts)
+        names = join_names(start.instance.handle for start in starts)
         ctx.log(f"Instances that fail over: {names or 'none'}")
         role = [] if self.plan.is_proven_dead else [self._make_role(proof)]
-        failovers = _make_failovers(places.starts, len(role))
+        failovers = _make_failovers(starts, len(role))
         done = departures.submit_all(ctx, self.op, [*role, *failovers])
         jobs = [job for _accepted, job in done["jobs"]][len(role) :]
-        handles = (start.instance.handle for start in places.starts)
+        handles = (start.instance.handle for start in starts)
         ctx.boards.hand_over(ctx.job.job_id, dict(zip(handles, jobs)))
-        self._note_attempts(places.starts, jobs)
+        self._note_jobs(starts, jobs)
         return {**done, "left": _list_left(places)}
 
     def _make_role(self, proof: str) -> list[OpCode]:
@@ -121,17 +123,39 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, dict[str, Any]]):
             role.powered = False
         return [role]
 
-    def _note_attempts(self, starts: list[rescue.Start], jobs: list[int]) -> None:
+    def _claim_starts(self, starts: list[rescue.Start]) -> list[rescue.Start]:
+        """Those that no other job starts: two jobs may fence the node at the same time.
+
+        The record of the instance decides, and from this change on it names this job.
+        """
+        if not starts:
+            return []
+        ctx, node, now = self.ctx, self.plan, self.ctx.clock.now()
+
+        def edit(draft: Draft) -> list[rescue.Start]:
+            mine = []
+            for start in starts:
+                known = draft.config.instances.get(start.instance.uuid)
+                if known is None or known.primary_node != node.uuid:
+                    continue
+                if not recovery.is_starting(known, node, ctx.services.has_ended):
+                    attempt = recovery.count_attempt(known, node, ctx.job.job_id, now)
+                    draft.update(known, recovery=attempt)
+                    mine.append(start)
+            return mine
+
+        return ctx.store.change("node-fence-claim", ctx.author, edit)
+
+    def _note_jobs(self, starts: list[rescue.Start], jobs: list[int]) -> None:
+        """From now on the record of each instance names the job that starts it."""
         if not jobs:
             return
-        node, now = self.plan, self.ctx.clock.now()
 
         def edit(draft: Draft) -> None:
             for start, job in zip(starts, jobs, strict=True):
                 known = draft.config.instances.get(start.instance.uuid)
-                if known is not None:
-                    attempt = recovery.count_attempt(known, node, job, now)
-                    draft.update(known, recovery=attempt)
+                if known is not None and known.recovery is not None:
+                    draft.update(known, recovery=base.replace(known.recovery, job=job))
 
         self.ctx.store.change("node-fence", self.ctx.author, edit)
 

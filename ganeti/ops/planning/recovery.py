@@ -47,8 +47,7 @@ def plan(
     left: list[tuple[str, str]] = []
     starting: list[Instance] = []
     for item in sorted(config.primaries.get(node.uuid, []), key=lambda one: one.handle):
-        attempt = find_attempt(item, node)
-        if attempt is not None and not has_ended(attempt.job):
+        if is_starting(item, node, has_ended):
             starting.append(item)
             continue
         why = _refuse(config, node, item, now, everything=everything)
@@ -95,8 +94,20 @@ def _refuse(config: Config, node: Node, item: Instance, now: float, *, everythin
     return ""
 
 
+def is_starting(item: Instance, node: Node, has_ended: Callable[[int], bool]) -> bool:
+    """Whether a job starts an instance of a node elsewhere, or is about to submit one that does.
+
+    It may do so before the death of the node is recorded.
+    """
+    attempt = item.recovery
+    return attempt is not None and attempt.source == node.uuid and not has_ended(attempt.job)
+
+
 def count_attempt(item: Instance, node: Node, job: int, now: float) -> Attempt:
-    """The record of a job that starts an instance of a dead node elsewhere."""
+    """The record of a job that starts an instance of a dead node elsewhere.
+
+    ``job``: the one that fences the node, until it has submitted that which starts the instance.
+    """
     before = find_attempt(item, node)
     number = 1 if before is None else before.number + 1
     return Attempt(time=now, source=node.uuid, job=job, number=number)

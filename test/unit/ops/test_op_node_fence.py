@@ -254,6 +254,33 @@ def test_attempts_are_counted_for_each_death(cluster: OneProcess) -> None:
     assert [*numbers, attempt.number] == [1, 2, 1]
 
 
+@pytest.mark.parametrize("moment", ["before change node-fence-claim", "before change node-fence"])
+def test_two_jobs_that_fence_a_node_start_each_instance_once(
+    cluster: OneProcess, moment: str
+) -> None:
+    """The master and an administrator fence the node at the same moment, and again later."""
+    for name in (WEB, DB):
+        add(cluster, name, beparams={"ha": "failover"})
+    kill(cluster)
+    cluster.unended = range(1000)
+    other: list[dict[str, Any]] = []
+
+    def fence_too(what: str) -> None:
+        if what == moment and not other:
+            other.append({})
+            other[0] = fence(cluster, confirm=True)
+
+    cluster.store.step = fence_too  # type: ignore[method-assign]
+    done = fence(cluster, confirm=True)
+    fence(cluster, confirm=True)
+    assert sorted(op.instance_name for op in list_failovers(cluster)) == [DB, WEB]
+    assert sorted([len(done["jobs"]), len(other[0]["jobs"])]) == [1, 3]
+    set_offline(cluster, offline=True, proof="x")
+    cluster.unended = ()
+    fence(cluster, confirm=True)  # those jobs ended, and the instances are still there
+    assert len(list_failovers(cluster)) == 4
+
+
 def test_recovery_pauses_and_goes_on(cluster: OneProcess) -> None:
     until = cluster.run(OpClusterPauseRecovery(duration=60))
     assert cluster.config.cluster.find_recovery_pause(until - 1) == until
