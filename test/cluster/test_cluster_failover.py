@@ -270,7 +270,20 @@ def test_under_load(cluster: Cluster) -> None:
 # without the old master --------------------------------------------------------------------
 
 
+def recovery_status(cluster: Cluster, node: str) -> dict[str, list[str]]:
+    """The rows of the nodes, by short name; the end of a pause is below ``pause``."""
+    lines = cluster.ok("cluster recovery status", node=node).lines
+    rows = {words[0].partition(".")[0]: words for line in lines if (words := line.split())}
+    return {**rows, "pause": [line for line in lines if line.startswith("Recovery pauses until")]}
+
+
 def test_old_master_is_dead_and_returns(fresh: Cluster) -> None:
+    """A pause of recovery that began under it holds under the new master."""
+    fresh.ok("node modify --node-parameters oob_program=/bin/false node1")
+    fresh.ok("cluster modify --auto-fence-after=30")
+    fresh.ok("cluster recovery pause 1h")
+    pause = recovery_status(fresh, "node1")["pause"]
+    assert len(pause) == 1
     running = fresh.ok("debug delay --submit", "600").err.split()[-1]
     wait_for(lambda: fresh.cells("job list --running -o id") == [[running]], "the job to run")
     fresh.ok("filter add --action PAUSE --predicates", '[["jobid", [">", "id", 0]]]')
@@ -283,6 +296,10 @@ def test_old_master_is_dead_and_returns(fresh: Cluster) -> None:
     moved = fresh.gnt(FAILOVER, node="node2", timeout=90)
     assert moved.code == 0, moved.err
     assert masters(fresh) == ["node2"]
+    paused = recovery_status(fresh, "node2")
+    assert paused["pause"] == pause
+    assert " ".join(paused["node1"]).endswith("is not fenced: recovery pauses")
+    assert {paused[node][2] for node in ("node1", "node3")} == {"-"}
 
     def status(number: str) -> str:
         return fresh.ok("job list --no-headers -o status", number, node="node2").out.strip()
@@ -310,6 +327,10 @@ def test_old_master_is_dead_and_returns(fresh: Cluster) -> None:
         lambda: ours.exists() and copy.exists() and copy.read_bytes() == ours.read_bytes(),
         "the jobs to be on node1",
     )
+    fresh.ok("cluster recovery continue", node="node2")
+    granted = recovery_status(fresh, "node2")
+    assert granted["pause"] == []
+    assert granted["node3"][2].endswith("s")
 
 
 def test_frozen_master_is_fenced(fresh: Cluster) -> None:
