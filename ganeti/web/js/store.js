@@ -1,7 +1,8 @@
 // What the page knows of the cluster: lists by kind, kept as they are now by the event stream.
-import { ApiError, get, maybe, query, send, trouble } from "./api.js";
+import { ApiError, failureOf, get, maybe, query, send, trouble } from "./api.js";
 import { batch, computed, signal } from "./html.js";
 import { KINDS } from "./kinds.js";
+import { seconds } from "./model/format.js";
 import { merged, toObjects } from "./model/rows.js";
 import { Frames, pause, stale } from "./model/stream.js";
 
@@ -281,12 +282,16 @@ function noteJob(event) {
   lists.job.value = known ? rows.map((job) => (job.id === id ? changed : job)) : [...rows, changed];
 }
 
-/** Entries of a job's log, those that came before the page included. @param {number} id */
+/** Stands for the serial of the reason why a job failed, which is no entry of its log but comes last. */
+const FAILURE = Infinity;
+
+/** Entries of a job's log, those that came before the page included, and why it failed. @param {number} id */
 export async function loadLog(id) {
   const job = await get(`/2/jobs/${id}`);
   const entries = (job.oplog ?? []).flatMap((/** @type {any[]} */ log, /** @type {number} */ op) =>
     log.map(([serial, time, type, message]) => ({ op, serial, time: time[0] + time[1] / 1e6, type, message })),
   );
+  if (job.status === "error") entries.push({ op: -1, serial: FAILURE, time: seconds(job.end_ts), type: "error", message: failureOf(job) });
   const fresh = (logs.value[id] ?? []).filter((entry) => !entries.some((/** @type {any} */ e) => e.serial === entry.serial));
   logs.value = { ...logs.value, [id]: [...entries, ...fresh] };
   return job;
