@@ -64,7 +64,9 @@ class Local:
 
     def tool(self, verb: str, *words: str) -> str:
         command = [str(HERE / "tools/local-cluster"), verb, "--dir", str(self.directory), *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stdout + made.stderr
+        return made.stdout
 
     def run(self, *words: str, node: str = "node1") -> str:
         env = {**self.env, ROOTDIR_VARIABLE: str(self.directory / node)}

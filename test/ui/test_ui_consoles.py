@@ -168,6 +168,15 @@ def test_the_end_of_a_guest_is_told_and_it_is_opened_again(
     page.locator(".link.live").wait_for(timeout=30_000)
 
 
+def test_a_console_tries_again_until_the_server_is_reached(page: Any, local: Local) -> None:
+    open_console(page, local, "serial")
+    page.context.set_offline(True)
+    page.click("text=Reconnect")
+    page.locator(".why", has_text="cannot be reached").wait_for()
+    page.context.set_offline(False)
+    page.locator(".link.live").wait_for()
+
+
 def test_an_address_without_an_instance_is_explained(page: Any, local: Local) -> None:
     page.goto(local.url + "console.html")
     page.locator(".problem", has_text="?instance=NAME").wait_for()

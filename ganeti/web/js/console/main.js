@@ -26,6 +26,8 @@ let answer = () => undefined;
 let screen = null;
 /** Codes of a console that ended with its guest or the guest's node, and of one whose node does not answer. */
 const GUEST_ENDED = 4004, NODE_AWAY = 4006;
+/** Milliseconds until the next try when the server cannot be reached, as while another node becomes the master. */
+const AGAIN = 2000;
 /** Counts connections: what an earlier one still has to say is not heard. */
 let turn = 0;
 
@@ -64,6 +66,7 @@ async function connect(box, wanted) {
   } catch (error) {
     if (mine !== turn) return;
     end(/** @type {Error} */ (error).message);
+    if (error instanceof TypeError) window.setTimeout(() => mine === turn && connect(box, wanted), AGAIN);
     if (error instanceof ApiError && error.status === 401) session.value = null;
   }
 }
