@@ -24,6 +24,7 @@ from ganeti.ops.allocator import board, gather
 from ganeti.ops.allocator.answers import Moves
 from ganeti.ops.allocator.board import View
 from ganeti.ops.allocator.request import NewInstance
+from ganeti.ops.board import convert
 from ganeti.ops.board.claims import Claim
 from ganeti.ops.operation import Context
 from ganeti.placement import facts, relocate
@@ -218,7 +219,7 @@ def change_group(ctx: Context, items: Sequence[Instance], groups: Collection[Gro
 
 def _template_of(ctx: Context, items: Sequence[Instance]) -> str:
     """The template whose free space counts: that of local disks, if an instance has them."""
-    kinds = [ctx.config.disk_template(item) for item in items]
+    kinds = [convert.template(ctx.config, item) for item in items]
     return next((kind for kind in kinds if kind in LOCAL), kinds[0] if kinds else "")
 
 

@@ -169,7 +169,7 @@ def _make_failovers(starts: list[rescue.Start], first: int) -> list[list[OpCode]
         waits += [JobDep(job) for job, _ends in earlier]
         step = OpInstanceFailover(
             instance_name=start.instance.handle,
-            target_node=start.node or None,
+            target_node=start.node,
             depends=waits or None,
         )
         jobs.append([step])

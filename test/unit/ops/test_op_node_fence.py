@@ -11,12 +11,14 @@ from one_process import OneProcess
 
 from ganeti import errors
 from ganeti.config import ssconf
-from ganeti.config.changes import Author
+from ganeti.config.changes import Author, Draft
+from ganeti.model.drivers import DiskTemplate
 from ganeti.node import fence_agents
 from ganeti.opcodes import registry, wire
 from ganeti.opcodes.cluster import OpClusterPauseRecovery, OpClusterPlanRecovery
 from ganeti.opcodes.node import OpNodeFence
 from ganeti.ops.services import LeaseEnd
+from ganeti.storage.registry import TEMPLATES
 
 NODE2 = "node2.example.com"
 WEB, DB, FILES = "web1.example.com", "db1.example.com", "files1.example.com"
@@ -329,6 +331,61 @@ def test_the_plan_of_a_death_is_what_the_death_does(cluster: OneProcess) -> None
 
 def list_failovers(cluster: OneProcess) -> list[Any]:
     return [op for job in cluster.submitted for op in job if op.op_id == "OP_INSTANCE_FAILOVER"]
+
+
+#: Each template, and two mixtures: whether an instance with such disks starts elsewhere.
+STARTS: dict[tuple[str, ...], bool] = {
+    (): True,
+    ("blockdev",): True,
+    ("drbd",): True,
+    ("ext",): True,
+    ("file",): False,
+    ("gluster",): True,
+    ("plain",): False,
+    ("rbd",): True,
+    ("sharedfile",): True,
+    ("rbd", "ext"): True,
+    ("drbd", "gluster"): True,
+    ("rbd", "plain"): False,
+}
+
+
+def set_disks(cluster: OneProcess, name: str, kinds: tuple[str, ...]) -> None:
+    """Make the disks of an instance those of other templates, in the configuration only."""
+    item = cluster.config.instance(name)
+
+    def edit(draft: Draft) -> None:
+        for disk, kind in zip(draft.config.disks_of(item), kinds, strict=True):
+            nodes = [cluster.node(n).uuid for n in ((2, 3) if kind == "drbd" else (2,))]
+            draft.update(disk, dev_type=DiskTemplate(kind), nodes=tuple(nodes))
+
+    cluster.store.change("test", Author(), edit)
+
+
+def test_every_template_is_known_here() -> None:
+    assert {kind for kinds in STARTS for kind in kinds} == set(TEMPLATES.names())
+
+
+@pytest.mark.parametrize("kinds", STARTS, ids=lambda kinds: "+".join(kinds) or "diskless")
+def test_disks_decide_who_starts_elsewhere(cluster: OneProcess, kinds: tuple[str, ...]) -> None:
+    """In the plan and by the fence, each with a node: no default allocator is needed."""
+    disks = [{"size": 1} for _kind in kinds]
+    template = "sharedfile" if kinds else "diskless"
+    add(cluster, WEB, template=template, disks=disks, beparams={"ha": "failover"})
+    set_disks(cluster, WEB, kinds)
+    found = plan(cluster)
+    kill(cluster)
+    done = fence(cluster, confirm=True)
+    if not STARTS[kinds]:
+        alone = kinds[-1]
+        reason = f"its disks ({alone}) are only on that node"
+        assert found["left"] == done["left"] == [{"instance": WEB, "reason": reason}]
+        assert list_failovers(cluster) == []
+        return
+    goals = {"node3.example.com"} if "drbd" in kinds else {"node1.example.com", "node3.example.com"}
+    assert found["starts"][0]["node"] in goals
+    (op,) = list_failovers(cluster)
+    assert op.target_node in goals
 
 
 def test_what_has_no_room_waits_and_takes_none_from_others(cluster: OneProcess) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from ganeti.placement import relocate
-from ganeti.placement.facts import BUILTIN_POLICY, Cluster, Group, Instance, Node
+from ganeti.placement.facts import BUILTIN_POLICY, MIRRORS, Cluster, Group, Instance, Mirror, Node
 from ganeti.placement.relocate import Leave, Relocation, Relocations, wire_step
 
 
@@ -156,3 +156,54 @@ def test_steps_are_opcodes_that_allocators_may_name() -> None:
         step = relocate.Step(verb, "b")
         op = wire.from_wire(wire_step("web", step))
         assert (getattr(op, "target_node", None) or getattr(op, "remote_node", None)) == "b"
+
+
+# after the death of a node -----------------------------------------------------------------------
+
+DEAD = Node("a", "g1", 0, 0, 0, 0, 0, 0, offline=True)
+SHARED = [name for name, mirror in MIRRORS.items() if mirror is Mirror.EVERY_NODE]
+
+
+def rescue(made: Cluster, *names: str) -> Relocations:
+    return relocate.evacuate(made, names, Leave.PRIMARY, frozenset({"a"}), in_order=True)
+
+
+@pytest.mark.parametrize("template", SHARED)
+def test_a_rescue_keeps_room_for_the_next_death_where_it_can(template: str) -> None:
+    """If c dies, db starts on b if it has a copy there. With web on b, there is no room for it."""
+    web = item("web", "a", template=template, memory=4096)
+    pair = item("db", "c", "b", memory=5000)
+    alone = dataclasses.replace(pair, secondary="", template="plain")
+
+    def start(db: Instance, *, free: int) -> Relocations:
+        c = dataclasses.replace(node("c", free=free), memory=free + 1024 + db.memory)
+        return rescue(cluster((DEAD, node("b"), c), web, db), "web")
+
+    assert only(start(alone, free=7200)).nodes == ("b",)
+    assert only(start(pair, free=7200)).nodes == ("c",)
+    assert only(start(pair, free=4000)).nodes == ("b",)
+    full = (DEAD, node("b", free=4000), node("c", free=4000))
+    [(name, why)] = rescue(cluster(full, web, pair), "web").failed
+    assert (name, "b needs another" in why, "c needs another" in why) == ("web", True, True)
+
+
+def test_a_mirrored_instance_starts_on_its_secondary_node_also_without_room_for_the_next() -> None:
+    web, pair = item("web", "a", "b", memory=4096), item("db", "c", "b", memory=5000)
+    assert only(rescue(cluster((DEAD, node("b"), node("c")), web, pair), "web")).nodes[0] == "b"
+    [(name, why)] = rescue(
+        cluster((DEAD, node("b", free=4000), node("c")), web, pair), "web"
+    ).failed
+    assert (name, "b needs another" in why, "c" in why.split()) == ("web", True, False)
+
+
+def test_a_rescue_places_the_first_names_first() -> None:
+    small, big = item("small", "a", template="rbd"), item("big", "a", template="ext", memory=6500)
+    made = cluster((DEAD, node("b")), small, big)
+    assert [one.name for one in rescue(made, "small", "big").moved] == ["small"]
+    assert [one.name for one in rescue(made, "big", "small").moved] == ["big"]
+
+
+def test_a_rescue_stays_within_the_group() -> None:
+    web = item("web", "a", template="gluster")
+    made = cluster((DEAD, node("x", "g2")), web, groups=(Group("two", "g2"),))
+    assert [name for name, _why in rescue(made, "web").failed] == ["web"]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from ganeti.config.changes import Draft
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import MIXED_TEMPLATE
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import recovery
@@ -18,7 +17,7 @@ class Start:
     """An instance that starts elsewhere."""
 
     instance: Instance
-    #: name of the new node; empty: its job chooses it
+    #: name of the new node
     node: str
 
 
@@ -44,25 +43,14 @@ def find_places(ctx: Context, node: Node, *, everything: bool, claim: bool = Fal
     config = _set_offline(ctx.config, node, now)
     ended = ctx.services.has_ended
     rescue = recovery.plan(config, node, now, everything=everything, has_ended=ended)
-    placed = [item for item in rescue.failovers if _has_place(config, item)]
-    if not placed:
-        return Places([Start(item, "") for item in rescue.failovers], rescue.left, [])
+    if not rescue.failovers:
+        return Places([], rescue.left, [])
     from ganeti.ops.allocator import builtin  # it loads numpy
 
-    found = builtin.rescue(ctx, placed, node, config, claim=claim)
+    found = builtin.rescue(ctx, rescue.failovers, node, config, claim=claim)
     goals = {one.name: one.nodes[0] for one in found.moved}
-    roomless = dict(found.failed)
-    starts = [
-        Start(item, goals.get(item.handle, ""))
-        for item in rescue.failovers
-        if item.handle not in roomless
-    ]
+    starts = [Start(item, goals[item.handle]) for item in rescue.failovers if item.handle in goals]
     return Places(starts, rescue.left, list(found.failed))
-
-
-def _has_place(config: Config, item: Instance) -> bool:
-    """Whether the placement model knows where its disks are."""
-    return config.disk_template(item) != MIXED_TEMPLATE
 
 
 def _set_offline(config: Config, node: Node, now: float) -> Config:
