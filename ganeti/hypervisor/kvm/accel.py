@@ -117,7 +117,7 @@ class Chooser:
     def _key(self, binary: Binary) -> str:
         """Changes with QEMU, at a boot, and when the device appears or is replaced.
 
-        Its times are no part of that: udev sets them whenever a virtual machine begins or ends.
+        Its times do not count: udev sets them whenever a virtual machine begins or ends.
         """
         try:
             stat = os.stat(self.device)
