@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from op_samples import config, node, with_instance
+from op_samples import config, node, put, with_instance
 
 from ganeti import errors
 from ganeti.model import address_pool, base
@@ -79,6 +79,58 @@ def test_parameters_that_cannot_be(params, text):
 def test_names_that_cannot_be(name):
     with pytest.raises(errors.OpPrereqError, match="cannot be the name"):
         network_settings.check_name(CONFIG, name)
+
+
+def test_a_name_is_used_once_and_never_a_uuid():
+    of = put(CONFIG, "networks", base.replace(added(), name="lan"))
+    network_settings.check_name(of, "x" * 255)
+    with pytest.raises(errors.OpPrereqError, match="there is a network 'lan' already"):
+        network_settings.check_name(of, "lan")
+    with pytest.raises(errors.OpPrereqError, match="nor is 'none' or the form of a UUID"):
+        network_settings.check_name(of, "0123abcd-0123-4567-89ab-0123456789ab")
+
+
+def test_name_servers_and_mtu():
+    network = added(dns=["192.0.2.53", "2001:DB8::53"], mtu=576)
+    assert (network.dns, network.mtu) == (("192.0.2.53", "2001:db8::53"), 576)
+    assert (added().dns, added().mtu, added(mtu=0).mtu) == (None, None, None)
+    assert modified(network, dns=["none"], mtu=0) == base.replace(network, dns=None, mtu=None)
+    changed = modified(network, dns=["192.0.2.54"], mtu=9000)
+    assert (changed.dns, changed.mtu) == (("192.0.2.54",), 9000)
+    with pytest.raises(errors.OpPrereqError, match="a name server is an address: 'x'"):
+        added(dns=["x"])
+    with pytest.raises(errors.OpPrereqError, match="the MTU must be 576 or more, not 575"):
+        modified(network, mtu=575)
+
+
+def test_an_ipv6_network_is_changed():
+    network = modified(added(), network6="2001:db8::7/64", gateway6="2001:db8::1")
+    assert (network.network6, network.gateway6) == ("2001:db8::/64", "2001:db8::1")
+    changed = modified(network, mac_prefix="AA:bb:0C", gateway6="none")
+    assert (changed.mac_prefix, changed.gateway6) == ("aa:bb:0c", None)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"gateway": "198.51.100.1"},
+        {"network6": "none"},
+        {"gateway6": "none"},
+        {"mac_prefix": "none"},
+        {"dns": []},
+        {"mtu": 0},
+        {"add_reserved_ips": ["198.51.100.1"]},
+        {"remove_reserved_ips": ["198.51.100.1"]},
+    ],
+)
+def test_a_change_names_a_parameter(params):
+    assert network_settings.has_parameters(op("OP_NETWORK_SET_PARAMS", **params))
+
+
+def test_empty_lists_of_addresses_change_nothing():
+    assert not network_settings.has_parameters(op("OP_NETWORK_SET_PARAMS"))
+    empty = op("OP_NETWORK_SET_PARAMS", add_reserved_ips=[], remove_reserved_ips=[])
+    assert not network_settings.has_parameters(empty)
 
 
 def test_another_gateway_gives_the_old_one_back():
