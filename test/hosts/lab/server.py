@@ -130,7 +130,7 @@ class Server(Machine):
         """
         said = self.sh(
             f"kill -9 {self.guests()[guest]}; cut -d' ' -f1 /proc/uptime;"
-            f" timeout 600 tail -n 0 -F {_serial_log(guest)} 2>/dev/null | grep -q -m 1 ^beat;"
+            f" grep -q -m 1 ^beat < <(timeout 600 tail -n 0 -F {_serial_log(guest)} 2>/dev/null);"
             " cut -d' ' -f1 /proc/uptime",
             limit=900.0,
         )
