@@ -8,11 +8,11 @@ long enough gets a job ``OP_NODE_FENCE``, which demands proof before anything st
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 
 from ganeti import constants, errors
 from ganeti.base.clock import SYSTEM, Clock, Deadline, nanoseconds
+from ganeti.base.waiting_thread import WaitingThread
 from ganeti.config.store import Store
 from ganeti.jobs.queue import JobQueue
 from ganeti.master.node_leases import NodeLeases
@@ -27,10 +27,8 @@ from ganeti.rpc.client import NodeRpc
 
 _LOG = logging.getLogger(__name__)
 
-_STOP_WAIT = 1.0
 
-
-class NodeWatch:
+class NodeWatch(WaitingThread):
     """A thread that calls the nodes and submits the jobs."""
 
     def __init__(
@@ -44,6 +42,7 @@ class NodeWatch:
         clock: Clock = SYSTEM,
     ) -> None:
         """``is_paused``: nothing is repaired now, as an administrator wants it."""
+        super().__init__("node-watch")
         self._store = store
         self._rpc = rpc
         self._leases = leases
@@ -52,31 +51,16 @@ class NodeWatch:
         self._clock = clock
         #: nodes for which a job was submitted
         self._fenced_once: set[NodeUuid] = set()
-        self._changed = threading.Condition()
-        self._stopped = False
-        self._thread = threading.Thread(target=self._loop, name="node-watch", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread; a node that hangs is not waited for. Idempotent."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify()
-        if self._thread.ident is not None:
-            self._thread.join(_STOP_WAIT)
 
     def note_change(self) -> None:
         """The limit may be another one."""
-        with self._changed:
-            self._changed.notify()
+        self._wake()
 
     def was_fenced(self, node: NodeUuid) -> bool:
         """Whether a job to fence the node was submitted since the daemon started."""
         return node in self._fenced_once
 
-    def _loop(self) -> None:
+    def _work(self) -> None:
         while True:
             with self._changed:
                 if self._stopped:

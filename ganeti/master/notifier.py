@@ -9,7 +9,6 @@ master, and all current problems. What the old master had not sent is lost.
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, jsonio
+from ganeti.base.waiting_thread import WaitingThread
 from ganeti.config.changes import Author, Draft
 from ganeti.master.conditions import find_conditions
 from ganeti.model.names import NodeUuid
@@ -37,8 +37,6 @@ _LOG = logging.getLogger(__name__)
 _MOST_EVENTS = 10_000
 #: Messages that are sent at the same time.
 _SENDERS = 4
-#: Seconds after which what a daemon that stops still sends is left to its file.
-_STOP_WAIT = 1.0
 #: Least seconds between two writes of the file.
 _WRITE_PAUSE = 1.0
 
@@ -51,11 +49,12 @@ class State(msgspec.Struct):
     boxes: dict[str, Outbox] = {}
 
 
-class Notifier:
+class Notifier(WaitingThread):
     """Started after the events are there; :meth:`note` and :meth:`note_round` never block."""
 
     def __init__(self, core: Core, tell: Callable[[dict[str, Any]], None]) -> None:
         """``tell`` makes an event of a condition that began or ended."""
+        super().__init__("notifier")
         self._core = core
         self._tell = tell
         self._inbox: deque[dict[str, Any]] = deque(maxlen=_MOST_EVENTS)
@@ -65,15 +64,12 @@ class Notifier:
         self._round = False
         #: whether it is certain that what this node knew before is up to date, or forgotten
         self._announced = False
-        self._changed = threading.Condition()
-        self._stopped = False
         self._state = State()
         self._unsaved = False
         self._saved_at = float("-inf")
         self._watch = conditions.Watch()
         self._tests: dict[str, tuple[Notification, Callable[[Notice], bool]]] = {}
         self._senders = ThreadPoolExecutor(_SENDERS, thread_name_prefix="notify")
-        self._thread = threading.Thread(target=self._loop, name="notifier", daemon=True)
 
     # from other threads --------------------------------------------------------------------
 
@@ -89,16 +85,9 @@ class Notifier:
             self._round = True
             self._changed.notify_all()
 
-    def start(self) -> None:
-        self._thread.start()
-
     def stop(self) -> None:
         """End the threads; a message that is just being sent may be sent again. Idempotent."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-        if self._thread.ident is not None:
-            self._thread.join(_STOP_WAIT)
+        super().stop()
         self._senders.shutdown(wait=False, cancel_futures=True)
 
     def describe(self) -> list[dict[str, Any]]:
@@ -128,7 +117,7 @@ class Notifier:
 
     # the thread ----------------------------------------------------------------------------
 
-    def _loop(self) -> None:
+    def _work(self) -> None:
         self.load()
         while True:
             pause = 0.0

@@ -7,11 +7,11 @@ While there are any, the nodes are asked for room every half minute. When one ha
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 
 from ganeti import constants, errors
 from ganeti.base.clock import SYSTEM, Clock, nanoseconds
+from ganeti.base.waiting_thread import WaitingThread
 from ganeti.config.store import Store
 from ganeti.jobs.queue import JobQueue
 from ganeti.model.config import Config
@@ -31,10 +31,9 @@ PAUSE = 60.0
 #: Seconds from a job that started nothing to the next one: the node answers again, but an
 #: administrator has not set it online.
 REFUSED_PAUSE = 600.0
-_STOP_WAIT = 1.0
 
 
-class Retries:
+class Retries(WaitingThread):
     """A thread that submits the jobs. :attr:`roomless` is replaced as a whole."""
 
     def __init__(
@@ -47,6 +46,7 @@ class Retries:
         clock: Clock = SYSTEM,
     ) -> None:
         """``find_places`` asks the nodes, and blocks meanwhile."""
+        super().__init__("recovery-retries")
         self._store = store
         self._queue = queue
         self._find_places = find_places
@@ -56,28 +56,16 @@ class Retries:
         self.roomless: Mapping[NodeUuid, Mapping[str, str]] = {}
         #: when the last job was submitted, by node
         self._asked: dict[NodeUuid, float] = {}
-        self._changed = threading.Condition()
-        self._stopped = False
-        self._thread = threading.Thread(target=self._loop, name="recovery-retries", daemon=True)
 
     def start(self) -> None:
         self._store.add_listener(self._follow_change)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread; a node that hangs is not waited for. Idempotent."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify()
-        if self._thread.ident is not None:
-            self._thread.join(_STOP_WAIT)
+        super().start()
 
     def _follow_change(self, before: Config, after: Config) -> None:
         if before.nodes is not after.nodes:
-            with self._changed:
-                self._changed.notify()
+            self._wake()
 
-    def _loop(self) -> None:
+    def _work(self) -> None:
         while True:
             with self._changed:
                 if not self._changed.wait_for(self._is_needed) or self._stopped:

@@ -22,6 +22,7 @@ import msgspec
 from ganeti import errors
 from ganeti.base import files, typed
 from ganeti.base.clock import Deadline
+from ganeti.base.waiting_thread import WaitingThread
 from ganeti.model import ssconf_keys
 from ganeti.node.context import NodeContext
 from ganeti.node.occupation import find_running
@@ -42,13 +43,15 @@ _WRITE_PAUSE = 1.0
 _PARALLEL = 16
 #: Seconds at the end of the daemon for the master to notice that the watchdog is to be off.
 _NOTICE = 15.0
-_STOP_WAIT = 5.0
 
 
-class NodeLease:
+class NodeLease(WaitingThread):
     """Implements :class:`ganeti.rpc.leases.Holding`. Thread-safe."""
 
+    _STOP_WAIT = 5.0
+
     def __init__(self, context: NodeContext, watchdog: Watchdog | None = None) -> None:
+        super().__init__("lease")
         self._context = context
         self._clock = context.clock
         self._watchdog = watchdog or Watchdog()
@@ -58,12 +61,10 @@ class NodeLease:
         self._file = context.paths.node_lease
         self._restore()
         self._kept = self._machine.holder.keep()
-        self._changed = threading.Condition()
-        self._retiring = self._stopped = False
+        self._retiring = False
         #: the device and the lease that did not fit; they are tried again when one has changed
         self._refused = ("", 0.0)
         self._ending: threading.Thread | None = None
-        self._thread = threading.Thread(target=self._work, name="lease", daemon=True)
 
     def _restore(self) -> None:
         try:
@@ -87,9 +88,6 @@ class NodeLease:
         except OSError as err:
             log.error("the lease is not kept for a restart of this daemon: %s", err)
 
-    def start(self) -> None:
-        self._thread.start()
-
     def retire(self) -> None:
         """Switch the watchdog off before this daemon ends, once the master does not count on it.
 
@@ -109,11 +107,7 @@ class NodeLease:
 
     def stop(self) -> None:
         """Idempotent."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-        if self._thread.ident is not None:
-            self._thread.join(_STOP_WAIT)
+        super().stop()
         self._watchdog.leave()
 
     # calls of the master -----------------------------------------------------------------------

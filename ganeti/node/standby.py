@@ -13,12 +13,12 @@ import logging
 import os
 import random
 import sys
-import threading
 from collections.abc import Callable
 
 from ganeti import errors
 from ganeti.base import process
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.waiting_thread import WaitingThread
 from ganeti.model import ssconf_keys
 from ganeti.node.context import NodeContext
 from ganeti.recovery.standby import Candidate
@@ -27,10 +27,9 @@ log = logging.getLogger(__name__)
 
 #: Seconds for one attempt: vote, start of the master daemon with many jobs, hooks.
 _TIMEOUT = 600.0
-_STOP_WAIT = 1.0
 
 
-class Standby:
+class Standby(WaitingThread):
     """Waits for silence, and tries to take over. Thread-safe."""
 
     def __init__(
@@ -41,25 +40,15 @@ class Standby:
         clock: Clock = SYSTEM,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """``attempt`` takes over, or does not; it logs why."""
+        """``attempt`` takes over, or does not; it logs why.
+
+        One that is in progress continues by itself after :meth:`stop`.
+        """
+        super().__init__("standby")
         self._context = context
         self._attempt = attempt or self._run_failover
         self._clock = clock
-        self._changed = threading.Condition()
         self._candidate = Candidate(clock.monotonic(), chance)
-        self._stopped = False
-        self._thread = threading.Thread(target=self._work, name="standby", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Try nothing any more; an attempt in progress continues by itself. Idempotent."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_WAIT)
 
     def note_sign(self, limit: int | None = None) -> None:
         """The master called. ``limit`` is the silence that it allows; None: as before."""

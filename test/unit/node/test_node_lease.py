@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jumping_clock import JumpingClock
 from local_node import LocalNode
 from node_samples import INSTANCE, again, instance
 from waiting import wait_for
 
 from ganeti import errors
-from ganeti.base.clock import SYSTEM, Clock
 from ganeti.model import ssconf_keys
 from ganeti.node.context import NodeContext
 from ganeti.node.lease import NodeLease
@@ -25,23 +25,11 @@ from ganeti.recovery.lease import Grant
 SECONDS = 30.0
 
 
-class Jumping(Clock):
-    """The clock of the machine, and what a test adds to it."""
-
-    ahead = 0.0
-
-    def now(self) -> float:
-        return SYSTEM.now() + self.ahead
-
-    def monotonic(self) -> float:
-        return SYSTEM.monotonic() + self.ahead
-
-
 class Rig:
     """A node on the fake hypervisor, whose master calls when the test says so."""
 
     def __init__(self, paths: Paths) -> None:
-        self.clock = Jumping()
+        self.clock = JumpingClock()
         self.paths = paths
         self.node = LocalNode(NodeContext(paths, "node1.example.com", clock=self.clock))
         self.lease: NodeLease = self.node.lease
