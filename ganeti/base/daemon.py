@@ -186,6 +186,20 @@ def give_back_memory() -> None:
         libc.malloc_trim(0)
 
 
+def serve(
+    stop: StopSignal, background: Background, probe: Callable[[], object], goodbye: str
+) -> None:
+    """Report that the daemon is ready, and block until it is told to stop, which is logged.
+
+    ``probe`` is that of :func:`watchdog`.
+    """
+    tune_collector()
+    background.report_ready()
+    with watchdog(probe):
+        stop.wait()
+    logging.info("%s", goodbye)
+
+
 class Background:
     """Go to the background, but let the caller wait until the daemon is ready or has failed.
 

@@ -16,7 +16,7 @@ from ganeti.base import log as base_log
 from ganeti.confd import client, server
 from ganeti.confd.follow import Follower
 from ganeti.confd.messages import Kind
-from ganeti.net import tcp_daemon
+from ganeti.net import listen, tcp_daemon
 from ganeti.net.tcp_daemon import Serving
 
 log = logging.getLogger(__name__)
@@ -60,16 +60,14 @@ def _serve(where: paths.Paths, options: Serving, background: daemon.Background) 
             options.address,
             made.port,
         )
-        daemon.tune_collector()
-        background.report_ready()
-        with daemon.watchdog(lambda: _ask_self(options, where)):
-            stop.wait()
-        log.info("Configuration daemon stops")
+        daemon.serve(
+            stop, background, lambda: _ask_self(options, where), "Configuration daemon stops"
+        )
 
 
 def _ask_self(options: Serving, where: paths.Paths) -> None:
     """Raises RpcError when the daemon does not answer."""
-    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.address, options.address)
+    address = listen.find_reachable(options.address)
     key = where.hmac_key.read_bytes()
     client.ask([address], options.port, key, Kind.PING, timeout=_PATIENCE)
 

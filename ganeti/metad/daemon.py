@@ -67,11 +67,7 @@ def _serve(where: paths.Paths, options: Serving, background: daemon.Background) 
         stack.callback(files.remove, where.metad_socket)
         stack.callback(made.stop)
         log.info("Metadata of guests of %s: %s:%d", paths.hostname(), options.address, port)
-        daemon.tune_collector()
-        background.report_ready()
-        with daemon.watchdog(lambda: _ask_self(where)):
-            stop.wait()
-        log.info("Metadata daemon stops")
+        daemon.serve(stop, background, lambda: _ask_self(where), "Metadata daemon stops")
 
 
 def _ask_self(where: paths.Paths) -> None:

@@ -74,11 +74,7 @@ def _serve(where: paths.Paths, options: Serving, background: daemon.Background) 
         sampler.start()
         stack.callback(sampler.stop)
         log.info("Monitoring of %s serves %s:%d", paths.hostname(), options.address, port)
-        daemon.tune_collector()
-        background.report_ready()
-        with daemon.watchdog(lambda: tcp_daemon.ask_self(options)):
-            stop.wait()
-        log.info("Monitoring stops")
+        daemon.serve(stop, background, lambda: tcp_daemon.ask_self(options), "Monitoring stops")
 
 
 if __name__ == "__main__":

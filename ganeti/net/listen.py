@@ -12,6 +12,8 @@ from ganeti import errors, paths
 from ganeti.net import resolve
 
 _SIOCGIFADDR: Final = 0x8915
+#: All addresses of a family, and one at which the host itself reaches what listens there.
+_LOCAL: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def address(bind: str | None, interface: str | None, where: paths.Paths) -> str:
@@ -37,6 +39,11 @@ def address(bind: str | None, interface: str | None, where: paths.Paths) -> str:
         # Not told yet, as on a node that is being set up.
         family = ""
     return "::" if family == str(int(socket.AF_INET6)) else "0.0.0.0"
+
+
+def find_reachable(bind: str) -> str:
+    """Where this host itself reaches what listens on an address, which may stand for all."""
+    return _LOCAL.get(bind, bind)
 
 
 def interface_address(name: str) -> str:

@@ -12,7 +12,6 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 from ganeti import errors
@@ -161,12 +160,7 @@ class Nbd:
     def __enter__(self) -> Nbd:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.close()
 
     # the wire

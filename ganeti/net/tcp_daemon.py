@@ -118,7 +118,7 @@ def ask_self(options: Serving) -> None:
     Raises:
         OSError: it accepts no connection, or does not notice one within 20 seconds.
     """
-    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.address, options.address)
+    address = listen.find_reachable(options.address)
     with socket.create_connection((address, options.port), timeout=_PATIENCE) as sock:
         sock.shutdown(socket.SHUT_WR)
         sock.recv(1)

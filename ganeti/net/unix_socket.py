@@ -15,7 +15,6 @@ import stat
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 
 from ganeti import constants, errors
 from ganeti.base import retry
@@ -236,12 +235,7 @@ class FramedClient:
     def __enter__(self) -> FramedClient:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _value: BaseException | None,
-        _where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.close()
 
 

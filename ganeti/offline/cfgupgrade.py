@@ -22,6 +22,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.offline import surroundings
 from ganeti.offline.data_directory import DataDirectory
+from ganeti.offline.refusal import Refused, warn
 
 PROGRAM = "cfgupgrade"
 _DESCRIPTION = """\
@@ -79,27 +80,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     try:
         return _Run(options).run()
-    except _Refused as err:
-        _say(str(err))
+    except Refused as err:
+        warn(PROGRAM, str(err))
         return err.code
     except errors.GanetiError as err:
-        _say(f"{errors.text(err)}\nNothing was changed.")
+        warn(PROGRAM, f"{errors.text(err)}\nNothing was changed.")
     except OSError as err:
-        _say(f"{errors.text(files.failure(err))}\nThe configuration is as it was.")
+        warn(PROGRAM, f"{errors.text(files.failure(err))}\nThe configuration is as it was.")
     except KeyboardInterrupt:
-        _say("Interrupted. The configuration is as it was.")
+        warn(PROGRAM, "Interrupted. The configuration is as it was.")
     return constants.EXIT_FAILURE
-
-
-class _Refused(Exception):
-    def __init__(self, text: str, code: int) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-def _say(text: str) -> None:
-    sys.stdout.flush()
-    print(f"{PROGRAM}: {text}", file=sys.stderr)
 
 
 class _Run:
@@ -122,7 +112,7 @@ class _Run:
 
     def _check_place(self) -> None:
         if not os.path.lexists(self.paths.config_file):
-            raise _Refused(
+            raise Refused(
                 f"there is no {self.paths.config_file}: this node is not a master candidate, or"
                 " --path is needed",
                 constants.EXIT_NOTCLUSTER,
@@ -131,7 +121,7 @@ class _Run:
         if not self.options.ignore_hostname and self.directory.whole and name_file.exists():
             master = files.read_text(name_file).strip()
             if master != paths.hostname():
-                raise _Refused(
+                raise Refused(
                     f"this node is {paths.hostname()}, but {master} is the master of the cluster:"
                     " go there, or add --ignore-hostname if the name is the wrong one",
                     constants.EXIT_NOTMASTER,
@@ -144,7 +134,7 @@ class _Run:
         config = store.read_config(self.paths)
         found = upgrade.problems(config)
         for text in found:
-            _say(f"problem: {text}")
+            warn(PROGRAM, f"problem: {text}")
         print(
             f"{self.paths.config_file} is of version {versions.text(constants.CONFIG_VERSION)}"
             " already: nothing to do"
@@ -237,14 +227,14 @@ class _Run:
             for text in steps:
                 print(text)
         for text in report.warnings:
-            _say(f"warning: {text}")
+            warn(PROGRAM, f"warning: {text}")
 
     def _verify(self, config: Config) -> None:
         found = upgrade.problems(config)
         if not found:
             return
         for text in found:
-            _say(f"problem: {text}")
+            warn(PROGRAM, f"problem: {text}")
         if not self.options.no_verify:
             raise errors.ConfigVerifyError(
                 f"the configuration has {plural(len(found), 'defect')} (listed above): repair it"
@@ -259,7 +249,7 @@ class _Run:
         if self.options.force:
             return
         if not sys.stdin.isatty():
-            raise _Refused(
+            raise Refused(
                 "no terminal to ask on: add --force. Nothing was changed.",
                 constants.EXIT_CONFIRMATION,
             )
@@ -268,7 +258,7 @@ class _Run:
             " the cluster runs on any node."
         )
         if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
-            raise _Refused("Nothing was changed.", constants.EXIT_CONFIRMATION)
+            raise Refused("Nothing was changed.", constants.EXIT_CONFIRMATION)
 
     @contextlib.contextmanager
     def _keep_master_away(self) -> Iterator[None]:

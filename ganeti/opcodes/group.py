@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
-from ganeti.opcodes.scalars import NonEmpty, Params, doc
+from ganeti.opcodes.scalars import NonEmpty, doc
 
 
 class OpGroupAdd(OpCode, tag="OP_GROUP_ADD", kw_only=True):
@@ -20,9 +20,7 @@ class OpGroupAdd(OpCode, tag="OP_GROUP_ADD", kw_only=True):
     group_name: p.GroupName
     alloc_policy: p.AllocPolicyParam = None
     ndparams: p.NodeParams = None
-    beparams: Annotated[
-        Params | None, doc("Backend parameters of recovery: ha and ha_attempts")
-    ] = None
+    beparams: p.GroupBackendParams = None
     diskparams: p.DiskTemplateParams = None
     hv_state: p.HvState = None
     disk_state: p.DiskState = None
@@ -53,9 +51,7 @@ class OpGroupSetParams(OpCode, tag="OP_GROUP_SET_PARAMS", kw_only=True):
     group_name: p.GroupName
     alloc_policy: p.AllocPolicyParam = None
     ndparams: p.NodeParams = None
-    beparams: Annotated[
-        Params | None, doc("Backend parameters of recovery: ha and ha_attempts")
-    ] = None
+    beparams: p.GroupBackendParams = None
     diskparams: p.DiskTemplateParams = None
     hv_state: p.HvState = None
     disk_state: p.DiskState = None

@@ -96,6 +96,9 @@ DiskState = Annotated[
     doc("Room set aside, as in plain/xenvg:disk_reserved=10240"),
 ]
 NodeParams = Annotated[Params | None, doc("Node parameters")]
+GroupBackendParams = Annotated[
+    Params | None, doc("Backend parameters of recovery: ha and ha_attempts")
+]
 IPolicy = Annotated[Params | None, doc("Instance policy")]
 DiskTemplateParams = Annotated[
     dict[enums.DiskTemplate, Params] | None, doc("Disk parameters, by disk template")

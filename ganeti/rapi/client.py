@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from ganeti.base.clock import SYSTEM, Clock
@@ -192,10 +191,5 @@ class GanetiRapiClient(JobsClient, NodesClient, InstancesClient, DisksClient):
     def __enter__(self) -> GanetiRapiClient:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _value: BaseException | None,
-        _where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.close()

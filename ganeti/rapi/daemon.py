@@ -254,11 +254,9 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         sessions.on_end = lambda: _hang_up(room, hub)
         stack.enter_context(_watch_files(authenticator, contexts, options, where))
         log.info("Remote API of %s serves %s:%d", paths.hostname(), options.serving.address, port)
-        daemon.tune_collector()
-        background.report_ready()
-        with daemon.watchdog(lambda: tcp_daemon.ask_self(options.serving)):
-            stop.wait()
-        log.info("Remote API stops")
+        daemon.serve(
+            stop, background, lambda: tcp_daemon.ask_self(options.serving), "Remote API stops"
+        )
 
 
 def _ask_again(sessions: Sessions, room: WaitingRoom, hub: Consoles) -> None:

@@ -78,6 +78,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "ganeti/ops/planning/os_images.py": ("test/unit/ops/test_op_image_plans.py",),
     "ganeti/ops/planning/os_settings.py": ("test/unit/ops/test_op_cluster_settings.py",),
     "ganeti/ops/planning/placement.py": ("test/unit/ops/test_op_placement.py",),
+    "ganeti/ops/planning/policy.py": ("test/unit/ops/test_op_policy.py",),
     "ganeti/ops/planning/recovery.py": ("test/unit/ops/test_op_recovery_plans.py",),
     "ganeti/ops/planning/recovery_settings.py": ("test/unit/ops/test_op_recovery_plans.py",),
     "ganeti/ops/planning/reservation_draft.py": ("test/unit/ops/test_op_reservation_draft.py",),

@@ -11,6 +11,7 @@ import ganeti
 from ganeti.hypervisor.interface import ConsoleLine
 from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.hypervisor.kvm.rules import is_interface, vnc_display
+from ganeti.net import listen
 from ganeti.rpc.objects import Console, NodeInstance
 
 #: Addresses that stand for "every interface": then the node's name is where to connect.
@@ -64,8 +65,7 @@ def vnc_line(instance: NodeInstance, address: str) -> ConsoleLine:
     if address.startswith("/"):
         return ConsoleLine(socket=Path(address) / f"{instance.name}.vnc")
     vnc_display(instance.network_port)
-    local = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
-    return ConsoleLine(tcp=(local, instance.network_port or 0))
+    return ConsoleLine(tcp=(listen.find_reachable(address), instance.network_port or 0))
 
 
 def is_numeric(address: str) -> bool:

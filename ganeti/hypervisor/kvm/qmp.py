@@ -14,7 +14,6 @@ import os
 import socket
 from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from qemu.qmp import (
@@ -177,12 +176,7 @@ class Qmp:
     def __enter__(self) -> Qmp:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.close()
 
     def _call(self, work: Coroutine[Any, Any, T], what: str, timeout: float) -> T:

@@ -8,7 +8,6 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Any
 
 from cheroot import wsgi
@@ -319,10 +318,5 @@ class HttpServer:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _value: BaseException | None,
-        _where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exc: object) -> None:
         self.stop()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from ganeti import constants, errors, paths
 from ganeti.base import files, remote_shell
 from ganeti.base.text import plural
+from ganeti.offline.refusal import Refused, warn
 from ganeti.offline.takeover import (
     facts,
     findings,
@@ -66,29 +67,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = command_line().parse_args(argv)
     try:
         if os.geteuid() != 0 and not paths.is_rooted():
-            raise _Refused(f"{PROGRAM} must be run by root", constants.EXIT_FAILURE)
+            raise Refused(f"{PROGRAM} must be run by root", constants.EXIT_FAILURE)
         return _ACTIONS[options.action](_Run(options))
-    except _Refused as err:
-        _warn(str(err))
+    except Refused as err:
+        warn(PROGRAM, str(err))
         return err.code
     except errors.GanetiError as err:
-        _warn(errors.text(err))
+        warn(PROGRAM, errors.text(err))
     except OSError as err:
-        _warn(errors.text(files.failure(err)))
+        warn(PROGRAM, errors.text(files.failure(err)))
     except KeyboardInterrupt:
-        _warn(f"Interrupted. Run {PROGRAM} {options.action} again, or {PROGRAM} back.")
+        warn(PROGRAM, f"Interrupted. Run {PROGRAM} {options.action} again, or {PROGRAM} back.")
     return constants.EXIT_FAILURE
-
-
-class _Refused(Exception):
-    def __init__(self, text: str, code: int) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-def _warn(text: str) -> None:
-    sys.stdout.flush()
-    print(f"{PROGRAM}: {text}", file=sys.stderr)
 
 
 def _say(text: str) -> None:
@@ -114,7 +104,7 @@ class _Run:
         set_aside = work.data(self.where)
         known = look.read(self.where, set_aside if set_aside.exists() else None)
         if not known.cluster:
-            raise _Refused("no cluster of Ganeti is here", constants.EXIT_NOTCLUSTER)
+            raise Refused("no cluster of Ganeti is here", constants.EXIT_NOTCLUSTER)
         found = findings.examine(known)
         self._show(found.findings)
         stops = len(found.stops)
@@ -146,7 +136,7 @@ class _Run:
         if record is None:
             known = look.read(self.where)
             if not known.cluster:
-                raise _Refused("no cluster of Ganeti is here", constants.EXIT_NOTCLUSTER)
+                raise Refused("no cluster of Ganeti is here", constants.EXIT_NOTCLUSTER)
             self._refuse(findings.examine(known).findings)
             self._confirm(
                 f"Stop the daemons of {known.cluster} on {known.host}? Its guests run on."
@@ -168,7 +158,7 @@ class _Run:
         for item in stops:
             _say(str(item))
         if stops:
-            raise _Refused(
+            raise Refused(
                 f"{plural(len(stops), 'obstacle')} (listed above). Nothing was changed.",
                 constants.EXIT_FAILURE,
             )
@@ -177,19 +167,19 @@ class _Run:
         if self.options.force:
             return
         if not sys.stdin.isatty():
-            raise _Refused(
+            raise Refused(
                 "no terminal to ask on: add --force. Nothing was changed.",
                 constants.EXIT_CONFIRMATION,
             )
         if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
-            raise _Refused("Nothing was changed.", constants.EXIT_CONFIRMATION)
+            raise Refused("Nothing was changed.", constants.EXIT_CONFIRMATION)
 
     # run ---------------------------------------------------------------------------------
 
     def run(self) -> int:
         record = self.record
         if record is None or "data" not in record.done:
-            raise _Refused(
+            raise Refused(
                 f"this node is not prepared: {PROGRAM} check, then {PROGRAM} prepare",
                 constants.EXIT_FAILURE,
             )
@@ -205,7 +195,7 @@ class _Run:
 
     def _check_run(self, record: steps.Record) -> None:
         if old_software.is_installed(self.where):
-            raise _Refused(
+            raise Refused(
                 "the old software is still installed: install this one in its place first, as"
                 " root: apt-get install ./ganeti_*.deb",
                 constants.EXIT_FAILURE,
@@ -250,7 +240,7 @@ class _Run:
     def go_back(self) -> int:
         record = self.record
         if record is None:
-            raise _Refused("no takeover has begun on this node", constants.EXIT_FAILURE)
+            raise Refused("no takeover has begun on this node", constants.EXIT_FAILURE)
         if not record.back:
             found = [
                 *return_path.obstacles(self.where, record, discard=self.options.discard_changes)
@@ -258,7 +248,7 @@ class _Run:
             for text in found:
                 _say(f"stop    {text}")
             if found:
-                raise _Refused(
+                raise Refused(
                     f"{plural(len(found), 'obstacle')} (listed above). Nothing was changed."
                     " --discard-changes gives up what was changed since the takeover.",
                     constants.EXIT_FAILURE,
@@ -274,7 +264,7 @@ class _Run:
 
 def _refuse_return(record: steps.Record) -> None:
     if record.back:
-        raise _Refused(
+        raise Refused(
             f"this node is on its way back: run {PROGRAM} back again to finish that",
             constants.EXIT_FAILURE,
         )
