@@ -62,8 +62,8 @@ def test_a_change_names_whom_it_makes_break_the_policy() -> None:
     assert policy.find_new_violations(after, after) == []
 
 
-def test_a_new_instance_that_breaks_a_policy_before_and_after_is_not_named() -> None:
-    group = CONFIG.nodes["node-2"].group
-    before = limited(EMPTY, group)
-    after = limited(CONFIG, group)
-    assert policy.find_new_violations(before, after) == []
+def test_only_what_is_new_is_named() -> None:
+    before = limited(CONFIG, CONFIG.nodes["node-2"].group)
+    after = change(before, name="web1", beparams={"vcpus": 1000})
+    [text] = policy.find_new_violations(before, after)
+    assert "template" not in text
