@@ -11,17 +11,17 @@ import resource
 import sys
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, log
 from ganeti.config.store import read_config
 from ganeti.luxi.client import Client
-from ganeti.luxi.server import LuxiServer
-from ganeti.master.core import Core
-from ganeti.master.service import Service
-from ganeti.master.waiting import Waiting
 from ganeti.model.config import Config
 from ganeti.paths import Paths
+
+if TYPE_CHECKING:
+    from ganeti.master.core import Core
 
 _LOG = logging.getLogger(__name__)
 
@@ -119,6 +119,12 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
         console=options.foreground,
         form=options.log_format,
     )
+    _end_beside_master(where)
+    # Two thirds of the program, which every candidate starts at each boot; so only here.
+    from ganeti.luxi.server import LuxiServer
+    from ganeti.master.service import Service
+    from ganeti.master.waiting import Waiting
+
     pid_file = daemon.PidFile(where.pid_file(constants.MASTERD))
     pid_file.acquire()
     _raise_limits()
@@ -189,8 +195,22 @@ def _ask_self() -> None:
         client.query_config_values(["cluster_name"])
 
 
+def _end_beside_master(where: Paths) -> None:
+    """Raise NoMasterError on a candidate that knows another node as the master.
+
+    Nothing has been opened by then, so the node daemon need not end this one to write its copy.
+    """
+    try:
+        config = read_config(where)
+    except (errors.GanetiError, OSError):
+        return  # it may just be written; what is wrong with it is found when it is opened
+    _check_master(config)
+
+
 def _open(where: Paths) -> Core:
     """Open everything; where the node daemon keeps a copy for another master, say who that is."""
+    from ganeti.master.core import Core
+
     try:
         return Core(where)
     except errors.LockError:
