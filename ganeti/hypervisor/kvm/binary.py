@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,8 @@ _ALIAS = re.compile(r"\(alias of ([^)\s]+)\)")
 _TIMEOUT = 20.0
 #: QEMU complains of the option when it was built without; the rest makes it end at once.
 _SANDBOX_TEST = ("-sandbox", "on,obsolete=deny,resourcecontrol=deny", "-machine", "help")
+
+_asking = threading.Lock()
 
 
 class Binary(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +52,8 @@ class Finder:
     def find(self, kvm_path: str) -> Binary:
         """The QEMU of the parameter ``kvm_path``.
 
-        Runs QEMU three times (0.1 s) when the file was not seen before, else reads two small files.
+        Runs QEMU twice (0.1 s) when the file was not seen before, else reads two small files.
+        Callers at the same time wait for one of them.
 
         Raises:
             HypervisorError: there is none, or it does not say what it is.
@@ -57,10 +61,15 @@ class Finder:
         path = locate(kvm_path)
         stamp = _stamp(path)
         known = self._read_cache(path, stamp)
-        if known is None:
-            known = _ask(path, stamp)
-            files.ensure_dir(self.cache.parent)
-            files.write_atomic(self.cache, jsonio.dumps(msgspec.to_builtins(known)), fsync=False)
+        if known is not None:
+            return known
+        with _asking:
+            known = self._read_cache(path, stamp)
+            if known is None:
+                known = _ask(path, stamp)
+                files.ensure_dir(self.cache.parent)
+                text = jsonio.dumps(msgspec.to_builtins(known))
+                files.write_atomic(self.cache, text, fsync=False)
         return known
 
     def _read_cache(self, path: str, stamp: str) -> Binary | None:
@@ -110,7 +119,8 @@ def _stamp(path: str) -> str:
 
 def _ask(path: str, stamp: str) -> Binary:
     version = parse_version(_output([path, "--version"]))
-    machines = parse_machines(_output([path, "-machine", "help"]))
+    confined = _list_machines_confined(path)
+    machines = parse_machines(confined or _output([path, "-machine", "help"]))
     return Binary(
         path=path,
         stamp=stamp,
@@ -118,17 +128,23 @@ def _ask(path: str, stamp: str) -> Binary:
         default_machine=machines.default,
         machines=machines.names,
         aliases=machines.aliases,
-        sandbox=_sandbox(path),
+        sandbox=bool(confined),
     )
 
 
-def _sandbox(path: str) -> bool:
-    """Whether QEMU was built with the sandbox, and the kernel has what that needs."""
+def _list_machines_confined(path: str) -> str:
+    """QEMU's list of machines, printed in its sandbox.
+
+    Empty when QEMU was built without that, or the kernel has not what it needs.
+    """
     try:
         has_filters = "\nSeccomp:" in Path("/proc/self/status").read_text(encoding="ascii")
     except OSError:
-        return False
-    return has_filters and process.run([path, *_SANDBOX_TEST], timeout=_TIMEOUT).ok
+        return ""
+    if not has_filters:
+        return ""
+    found = process.run([path, *_SANDBOX_TEST], timeout=_TIMEOUT)
+    return found.stdout if found.ok else ""
 
 
 def _output(argv: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,25 @@ def test_answers_are_remembered_until_the_file_changes(tmp_path: Path) -> None:
     assert "microvm" in found.machines
     assert found.aliases["pc"] == "pc-i440fx-7.2"
     asked = Path(f"{program}.asked")
-    assert asked.read_text().split() == ["--version", "-machine", "-sandbox"]
+    assert asked.read_text().split() == ["--version", "-sandbox"]
     qemu(program, version="10.0")
     assert binary.Finder(cache).find(str(program)).version == (10, 0, 0)
+
+
+def test_a_qemu_without_the_sandbox(tmp_path: Path) -> None:
+    program = qemu(tmp_path / "kvm")
+    program.write_text(program.read_text().replace("echo", "[ $1 = -sandbox ] && exit 1; echo", 1))
+    found = binary.Finder(tmp_path / "qemu.json").find(str(program))
+    assert (found.sandbox, found.default_machine) == (False, "pc-i440fx-7.2")
+
+
+def test_callers_at_the_same_time_ask_once(tmp_path: Path) -> None:
+    program = qemu(tmp_path / "kvm")
+    finder = binary.Finder(tmp_path / "qemu.json")
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: finder.find(str(program)), range(4)))
+    assert found == [found[0]] * 4
+    assert Path(f"{program}.asked").read_text().split() == ["--version", "-sandbox"]
 
 
 def test_two_programs_are_told_apart(tmp_path: Path) -> None:
