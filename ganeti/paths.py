@@ -332,7 +332,7 @@ class Paths:
 
     @property
     def version_problem(self) -> Path:
-        """What the last helper that went over to another version had to complain about."""
+        """Why the last switch of this node to another version failed."""
         return self.run / "version-switch.problem"
 
     @property

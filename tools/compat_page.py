@@ -266,7 +266,7 @@ def _wrapped(text: str) -> str:
 
 
 def _tools() -> str:
-    return _state("helper programs")()
+    return _state("tools")()
 
 
 PARTS: dict[str, Callable[[], str]] = {

@@ -123,7 +123,9 @@ def _check_piece(source: Nbd, offset: int, length: int, sums: Sums, what: str) -
 
 def _differs(what: str, chunk: int) -> errors.GenericError:
     at = chunk * CHUNK
-    return errors.GenericError(f"{what} is damaged: bytes {at} to {at + CHUNK - 1} are not right")
+    return errors.GenericError(
+        f"{what} is damaged: bytes {at} to {at + CHUNK - 1} do not match their checksum"
+    )
 
 
 def restore(source: Nbd, target: Sink, sums: Sums, tell: Tell) -> int:

@@ -74,8 +74,8 @@ def _check_mode(path: Path) -> None:
         return  # who opens it says why it cannot
     if found.st_mode & 0o077 or found.st_uid not in (0, os.geteuid()):
         raise errors.ParameterError(
-            f"{path} may be read by others, and leads to a secret: chown root {path}; chmod 600"
-            f" {path}"
+            f"{path} can be read by others, and names or holds a password: chown root {path};"
+            f" chmod 600 {path}"
         )
 
 

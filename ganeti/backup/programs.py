@@ -77,7 +77,7 @@ _ADVICE = (
     (
         r"connection refused|no route|could not resolve|no such host|timed? ?out|broken pipe"
         r"|connection (lost|closed|reset)|host key|permission denied \(|unreachable|handshake",
-        "see whether it can be reached from this node: {list}",
+        "check whether it can be reached from this node: {list}",
     ),
     (
         r"invalid data|ciphertext|integrity|checksum|hash|not found in repository|damaged|corrupt"

@@ -148,7 +148,7 @@ def restore(
     if filling.left:
         at = filling.missing.find(1) * CHUNK
         raise errors.GenericError(
-            f"{what} is damaged: bytes {at} to {at + CHUNK - 1} are not right"
+            f"{what} is damaged: bytes {at} to {at + CHUNK - 1} do not match their checksum"
         )
     if target is not None:
         target.flush()

@@ -113,7 +113,7 @@ class Failover:
         limit = self.config.cluster.auto_failover_after
         if limit is None:
             raise errors.make_state_error(
-                "no candidate of this cluster takes the place of the master by itself; see"
+                "automatic failover of the master is off; see"
                 " gnt-cluster modify --auto-failover-after",
             )
         problem = vote.find_living_master(self.config, answers, limit, own=self.node.uuid)

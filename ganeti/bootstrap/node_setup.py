@@ -133,7 +133,7 @@ def _check(where: Paths, request: SetupRequest) -> None:
         other = files.read_text(name_file).strip()
         if other != request.cluster_name:
             raise errors.make_state_error(
-                f"this server belongs to the cluster {other} (--force-join takes it away)",
+                f"this server belongs to the cluster {other} (--force-join removes it from there)",
             )
     found = examine.before_joining(where)
     if request.now is not None:

@@ -116,8 +116,8 @@ class Recovery:
         own, left = self._read_own_state(), self._remove_dead()
         if vote.explain_missing_answers(self.config, own, answers) is None:
             raise errors.make_state_error(
-                "a majority answers, so nothing is to be recovered; gnt-node modify --offline=yes"
-                f" marks {self._all_names()}",
+                "a majority answers, so nothing needs to be recovered; to mark"
+                f" {self._all_names()} as offline, use gnt-node modify --offline=yes",
             )
         problem = (
             vote.find_newer_data(left, own, answers)
@@ -126,7 +126,7 @@ class Recovery:
         )
         if problem is not None:
             raise errors.NoMasterError(
-                f"giving up {self._all_names()} is not enough or not allowed: {problem}"
+                f"the cluster cannot continue without {self._all_names()}: {problem}"
             )
         return answers
 

@@ -68,7 +68,7 @@ class FailoverSettings(msgspec.Struct, frozen=True, kw_only=True):
     if_silent: Annotated[
         bool,
         doc(
-            "Only if no candidate has heard from the master for as long as --auto-failover-after of"
-            " the cluster says; node daemons use it"
+            "Continue only if no candidate has heard from the master for the time in"
+            " --auto-failover-after of the cluster; node daemons use this"
         ),
     ] = False

@@ -219,8 +219,8 @@ class Upgrade:
         )
         if state is None:
             raise errors.OpExecError(
-                f"{name} did not answer within {NODE_PATIENCE:.0f} s after it was told to use"
-                f" version {self.target}: see 'ganeti-daemon-util start {constants.NODED}' there"
+                f"{name} did not answer within {NODE_PATIENCE:.0f} s after the switch to version"
+                f" {self.target}: run 'ganeti-daemon-util start {constants.NODED}' there"
             )
         if state.running != str(self.target):
             raise errors.OpExecError(f"{name}: {state.problem or 'it kept its version'}")
@@ -292,8 +292,8 @@ def find_driver(where: Paths, target: Version) -> list[str] | None:
     for version in (active, config):
         if not version.is_beside(target):
             raise errors.make_invalid_error(
-                f"the cluster is of version {version}, which is not next to {target}: go there"
-                " one version after the other",
+                f"the cluster has version {version}, and {target} is neither the next one nor the"
+                " one before: switch one version at a time",
             )
     newer = max(target, active, config, releases.OWN)
     if newer == releases.OWN:

@@ -110,7 +110,7 @@ class Command(Record):
     module: str
     #: opcode whose fields are options, and usually what is submitted
     op: str = ""
-    #: fields that are no options; the fields that are ones, if only some are
+    #: fields that do not become options; ``only``: the only ones that do
     without: Sequence[str] = ()
     only: Sequence[str] | None = None
     #: exceptions for fields of this command
@@ -268,7 +268,7 @@ class Program:
 
         With ``op`` the fields of that opcode are its options, as ``names`` (and
         ``fields.NAMES``) call them; ``without`` some of them, or ``only`` some. ``also`` are
-        fields of other requests, ``options`` are those that are no fields.
+        fields of other requests, ``options`` are the others.
         """
 
         def register(run: Run) -> Run:

@@ -141,7 +141,7 @@ def options(
 
 
 def _switches(field: Field, each: Mapping[Any, tuple[str, ...]]) -> Iterator[Option]:
-    """A switch for each of some values; of a field that is no list only one may be given."""
+    """A switch for each of some values; of a field that is not a list only one may be given."""
     name, kind, _default, choices, _doc = field
     take = None
     if kind != "list":

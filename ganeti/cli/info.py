@@ -131,7 +131,7 @@ def text(value: object, level: int = 0) -> str:
 
 
 def _ends_early(value: object, shown: str) -> bool:
-    """Whether brackets at the beginning are no list or mapping of YAML."""
+    """Whether brackets at the beginning do not begin a list or mapping of YAML."""
     if not shown.lstrip().startswith(_FLOW):
         return False
     return isinstance(value, str) or "\\'" in shown

@@ -353,7 +353,7 @@ def _wait_one(
     except Exit:
         others = [str(other.job_id) for other in all_tasks if other.job_id != job_id]
         if others:
-            notices.say(f"The other jobs go on as well: {', '.join(others)}")
+            notices.say(f"The other jobs continue: {', '.join(others)}")
         raise
     except errors.JobLost:
         notices.say(f"Job {job_id}{task.for_name} has been archived, its result cannot be checked")

@@ -231,7 +231,7 @@ def _decode(raw: bytes) -> journal.Record:
 
 def _make_error(path: Path, err: Exception) -> errors.ConfigurationError:
     return errors.ConfigurationError(
-        f"{path} is damaged ({err}): restore it from a backup, or move it away to go on without"
+        f"{path} is damaged ({err}): restore it from a backup, or move it away to continue without"
         " this part of the history"
     )
 

@@ -41,7 +41,7 @@ class OsDefinition:
     parameters: tuple[tuple[str, str], ...] = ()
     #: the only ones that it is made for; empty: all
     hypervisors: tuple[str, ...] = ()
-    #: False when only the script for a helper machine exists
+    #: False when only the script for a helper guest exists
     trusted: bool = True
 
     @property

@@ -63,7 +63,7 @@ def create(
         OpPrereqError: the definition is missing or has defects, or a parameter cannot be passed.
         OpExecError: the script failed or took longer than ``timeout`` seconds (its whole process
             group is killed then); the text ends with the last lines of the log. Or the definition
-            has only a script for a helper machine.
+            has only a script for a helper guest.
     """
     found = definition.load(instance.os, paths.os_search_path, force_variant=True)
     if not found.trusted:

@@ -144,8 +144,8 @@ def _explain(name: str, code: int, err: bytes) -> None:
     # Messages of unshare, setpriv and prlimit begin so; they fail before the file is read.
     if tail.startswith(("unshare:", "setpriv:", "prlimit:")):
         raise errors.GenericError(
-            f"the master cannot confine a process: {tail}; images need unshare, setpriv and"
-            " prlimit (util-linux) and name spaces of the kernel"
+            f"the master cannot isolate a process: {tail}; images need unshare, setpriv and"
+            " prlimit (util-linux) and namespaces of the kernel"
         )
     number = -code if code < 0 else code - 128
     if not tail and number > 0:

@@ -36,8 +36,8 @@ def open_file(path: Path, allowed: Path) -> int:
     """
     if not files.is_inside(path, allowed):
         raise errors.make_invalid_error(
-            f"{path} is not below {allowed}, from which alone this node reads images; move it"
-            " there, or make an image of it with gnt-image add"
+            f"{path} is not below {allowed}, the only directory from which this node reads images;"
+            " move it there, or make an image of it with gnt-image add"
         )
     try:
         fd = os.open(path.resolve(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -148,7 +148,7 @@ def _extract_disk(fd: int, target: int, tell: Tell) -> None:
         except (tarfile.TarError, OSError, ValueError, EOFError) as err:
             raise headers.make_refusal(f"the archive cannot be read: {err}") from err
         if not described:
-            raise headers.make_refusal("a tar archive without a file .ovf is not an OVA")
+            raise headers.make_refusal("the tar archive has no .ovf file, so it is not an OVA")
         if len(disks) != 1:
             raise headers.make_refusal(
                 f"the OVA has {plural(len(disks), 'disk')}, an image has one; unpack it with tar"

@@ -22,7 +22,7 @@ class HistoryFilter(msgspec.Struct, kw_only=True):
         doc("Only objects of this kind"),
     ] = None
     since: Annotated[float | None, doc("Only newer changes, in seconds since 1970")] = None
-    until: Annotated[float | None, doc("Only what is older, in seconds since 1970")] = None
+    until: Annotated[float | None, doc("Only older changes, in seconds since 1970")] = None
     job: Annotated[int | None, doc("Only changes by this job")] = None
     limit: Annotated[int | None, doc("Maximum number of changes; the newest are shown")] = None
 

@@ -68,7 +68,7 @@ def moment(value: object, what: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise make_error(f"{what} is a number that is not a time") from None
+        raise make_error(f"{what} is not a valid time") from None
 
 
 def _kind(value: object) -> str:

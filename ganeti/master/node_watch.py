@@ -95,7 +95,7 @@ class NodeWatch(WaitingThread):
 
     def _fence(self, node: Node, silence: float) -> list[int]:
         if self._is_paused():
-            _LOG.warning("node %s is silent, but is not fenced: the watcher pauses", node.name)
+            _LOG.warning("node %s is silent, but is not fenced: recovery is paused", node.name)
             self._leases.note_fence(node.uuid, begun=False)
             return []
         _LOG.error("node %s has not answered for %.0f s and is fenced", node.name, silence)

@@ -44,11 +44,11 @@ class BackupPlan(ConfigObject, frozen=True, kw_only=True):
         str | None, doc("Directory on the nodes, or a name; unset for the default")
     ] = None
     every: Annotated[float | None, doc("Hours between two backups; unset for no schedule")] = None
-    bandwidth: Annotated[int, doc("Most MiB/s that a backup reads; 0 for no limit")] = 0
-    keep_last: Annotated[int, doc("How many of the newest backups stay")] = 0
-    keep_daily: Annotated[int, doc("Of how many days the newest backup stays")] = 0
-    keep_weekly: Annotated[int, doc("Of how many weeks the newest backup stays")] = 0
-    keep_monthly: Annotated[int, doc("Of how many months the newest backup stays")] = 0
+    bandwidth: Annotated[int, doc("Maximum MiB per second that a backup reads; 0 for no limit")] = 0
+    keep_last: Annotated[int, doc("Number of newest backups to keep")] = 0
+    keep_daily: Annotated[int, doc("Number of days of which the newest backup is kept")] = 0
+    keep_weekly: Annotated[int, doc("Number of weeks of which the newest backup is kept")] = 0
+    keep_monthly: Annotated[int, doc("Number of months of which the newest backup is kept")] = 0
     last_id: Annotated[str | None, doc("Id of the last good backup")] = None
     last_time: Annotated[float | None, doc("When that was, in seconds since 1970")] = None
     verified_id: Annotated[str | None, doc("Id of the last backup that was proven good")] = None

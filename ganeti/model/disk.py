@@ -39,9 +39,11 @@ class Disk(Tagged, frozen=True, kw_only=True):
     mode: Annotated[DiskMode, doc("Whether the guest may write: rw or ro")] = DiskMode.RW
     name: Annotated[str | None, doc("Name that no other disk has")] = None
     spindles: Annotated[int | None, doc("Number of physical disks that it counts as")] = None
-    max_iops: Annotated[int, doc("Most reads and writes of the guest in a second; 0: no limit")] = 0
+    max_iops: Annotated[
+        int, doc("Maximum reads and writes of the guest per second; 0 for no limit")
+    ] = 0
     max_bandwidth: Annotated[
-        int, doc("Most MiB that the guest reads and writes in a second; 0: no limit")
+        int, doc("Maximum MiB that the guest reads and writes per second; 0 for no limit")
     ] = 0
     params: Annotated[dict[str, Any] | None, doc("Parameters of the storage provider")] = None
     forthcoming: Annotated[bool | None, doc("True for a disk of a reservation")] = None

@@ -19,10 +19,8 @@ class Network(Tagged, frozen=True, kw_only=True):
     network6: str | None = None
     gateway: str | None = None
     gateway6: str | None = None
-    dns: Annotated[
-        tuple[str, ...] | None, doc("Name servers that guests with cloud-init are told")
-    ] = None
-    mtu: Annotated[int | None, doc("MTU that guests with cloud-init are told")] = None
+    dns: Annotated[tuple[str, ...] | None, doc("Name servers for guests with cloud-init")] = None
+    mtu: Annotated[int | None, doc("MTU for guests with cloud-init")] = None
     reservations: Annotated[
         str | None,
         doc("Addresses that instances use: a 0 or 1 for each address of the network"),

@@ -40,7 +40,7 @@ class Notification(ConfigObject, frozen=True, kw_only=True):
         str | None, doc("Certificates that a webhook or mail server is verified with, PEM")
     ] = None
     qfilter: Annotated[Any, doc("Filter of notices; unset for all that are of note")] = None
-    interval: Annotated[float | None, doc("Least seconds between two messages")] = None
+    interval: Annotated[float | None, doc("Minimum seconds between two messages")] = None
 
     @property
     def way(self) -> Way:
@@ -58,5 +58,5 @@ class Notification(ConfigObject, frozen=True, kw_only=True):
 
     @property
     def pause(self) -> float:
-        """Least seconds between two messages."""
+        """Minimum seconds between two messages."""
         return _INTERVALS[self.way] if self.interval is None else self.interval

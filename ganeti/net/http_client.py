@@ -201,23 +201,24 @@ class Client:
                 except errors.GanetiError as err:
                     results[index] = err
 
-        helpers = self._start_helpers(work, min(max_parallel, len(calls)) - 1)
+        shares = self._share(work, min(max_parallel, len(calls)) - 1)
         work()
-        for helper in helpers:
-            if not helper.cancel():
-                helper.result()
+        for share in shares:
+            if not share.cancel():
+                share.result()
         return [results[index] for index in range(len(calls))]
 
-    def _start_helpers(self, work: Callable[[], None], count: int) -> list[Future[None]]:
-        helpers = []
+    def _share(self, work: Callable[[], None], count: int) -> list[Future[None]]:
+        """Have up to ``count`` workers of the pool do the same work beside the caller."""
+        shares = []
         for _ in range(count):
             try:
-                # Log lines of the helpers name the job of the caller.
-                helpers.append(self._workers.submit(contextvars.copy_context().run, work))
+                # Log lines of the workers name the job of the caller.
+                shares.append(self._workers.submit(contextvars.copy_context().run, work))
             except RuntimeError:
                 # The client was stopped: the remaining calls fail in the calling thread.
                 break
-        return helpers
+        return shares
 
     def renew(self) -> None:
         """Read the certificate files again; later calls use the new certificates.

@@ -147,5 +147,6 @@ def _check_room(work: Path) -> None:
     free = found.f_bavail * found.f_frsize
     if free < RESERVE:
         raise errors.GenericError(
-            f"the backup was ended: {work} has {free >> 20} MiB left for what the guest overwrites"
+            f"the backup was ended: {work} has only {free >> 20} MiB left for what the guest"
+            " overwrites meanwhile"
         )

@@ -113,7 +113,7 @@ class Sources:
             except errors.BlockDeviceError:
                 raise errors.GenericError(
                     f"the backup was ended: what the guest overwrites could not be kept in {work};"
-                    " see whether there is room"
+                    " check whether there is room"
                 ) from err
 
     def _find_attached(self, disk: NodeDisk) -> Source:

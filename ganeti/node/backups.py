@@ -120,7 +120,7 @@ class Backups(BackupCalls):
     def _refuse_lost(found: Repository, last: str) -> None:
         raise errors.GenericError(
             f"{found.label} has no backup of {found.instance}, but backup {last} was made before:"
-            " see whether the right file system is mounted there; --full begins again"
+            " check that the right file system is mounted there; --full starts with a full backup"
         )
 
     def _copy(

@@ -64,7 +64,7 @@ class Standby(WaitingThread):
     def _work(self) -> None:
         while self._wait():
             if self._is_paused():
-                log.info("the master is silent, but recovery pauses: its place is not taken")
+                log.info("the master is silent, but recovery is paused: its place is not taken")
             elif self._is_standby():
                 log.warning(
                     "the master has been silent for %.0f s: trying to take its place",

@@ -29,12 +29,12 @@ class Versions(VersionCalls):
     def __init__(self, context: NodeContext) -> None:
         self._paths = context.paths
         self._lock = threading.Lock()
-        self._helper: subprocess.Popen[bytes] | None = None
+        self._switch: subprocess.Popen[bytes] | None = None
 
     def version_state(self) -> VersionState:
         active = releases.find_active(self._paths)
         with self._lock:
-            switching = self._helper is not None or files.is_locked(self._paths.version_lock)
+            switching = self._switch is not None or files.is_locked(self._paths.version_lock)
         return VersionState(
             running=str(releases.OWN),
             release=constants.RELEASE_VERSION,
@@ -51,7 +51,7 @@ class Versions(VersionCalls):
         return ""
 
     def version_switch(self, version: str) -> None:
-        """Start the helper that does it; nothing is done while one is at work.
+        """Start the program that does it; nothing is done while one is at work.
 
         Raises:
             ParameterError: this is not a version.
@@ -60,13 +60,13 @@ class Versions(VersionCalls):
         wanted = releases.parse(version)
         releases.directory_of(wanted, self._paths)
         with self._lock:
-            if self._helper is not None:
+            if self._switch is not None:
                 return
-            log.warning("this node goes over to version %s, as the master asks", wanted)
+            log.warning("switching this node to version %s, as the master asks", wanted)
             words = releases.isolate(sys.executable, _MODULE)
             # In a session of its own, and with a file to write to: it outlives this daemon.
             with self._paths.version_problem.open("wb") as said:
-                self._helper = subprocess.Popen(
+                self._switch = subprocess.Popen(
                     [*words, "switch-version", str(wanted)],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -75,12 +75,12 @@ class Versions(VersionCalls):
                     start_new_session=True,
                 )
             threading.Thread(
-                target=self._wait, args=(self._helper,), name="version-switch", daemon=True
+                target=self._wait, args=(self._switch,), name="version-switch", daemon=True
             ).start()
 
-    def _wait(self, helper: subprocess.Popen[bytes]) -> None:
-        code = helper.wait()
+    def _wait(self, switch: subprocess.Popen[bytes]) -> None:
+        code = switch.wait()
         with self._lock:
-            self._helper = None
+            self._switch = None
         if code:
             log.error("this node keeps its version (%d): %s", code, self._read_problem())

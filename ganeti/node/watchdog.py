@@ -91,8 +91,8 @@ class Watchdog:
             else:
                 self.switch_off()
             raise WatchdogError(
-                f"{self._device} resets the host after {taken} s, and {seconds} s are needed; a"
-                " longer auto_fence_after allows for that"
+                f"{self._device} resets the host after {taken} s at the earliest, and the lease"
+                f" needs {seconds} s; choose a longer auto_fence_after"
             )
         self._seconds = seconds
 

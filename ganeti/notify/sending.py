@@ -67,7 +67,7 @@ def _check_way(notification: Notification) -> None:
 def _check_server(server: mail.Server, notification: Notification) -> None:
     if bool(server.user) != (notification.secret is not None):
         raise errors.ParameterError(
-            "a user of the mail server needs a password as the secret, and the other way round"
+            "a user of a mail server needs a password (secret), and a password needs a user"
         )
 
 

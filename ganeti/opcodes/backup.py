@@ -72,13 +72,13 @@ class OpBackupRemove(OpCode, tag="OP_BACKUP_REMOVE", kw_only=True):
 
 
 _REPOSITORY = doc(
-    "Directory on the nodes, or name of a repository of restic or borg that they describe; by"
-    " default that of the plan of the instance, else /srv/ganeti/backup"
+    "Repository: a directory on the nodes, or the name of one of restic or borg that a file on the"
+    " nodes describes; by default that of the plan of the instance, else /srv/ganeti/backup"
 )
-_KEEP_LAST = doc("How many of the newest backups stay")
-_KEEP_DAILY = doc("Of how many days the newest backup stays")
-_KEEP_WEEKLY = doc("Of how many weeks the newest backup stays")
-_KEEP_MONTHLY = doc("Of how many months the newest backup stays")
+_KEEP_LAST = doc("Number of newest backups to keep")
+_KEEP_DAILY = doc("Number of days of which the newest backup is kept")
+_KEEP_WEEKLY = doc("Number of weeks of which the newest backup is kept")
+_KEEP_MONTHLY = doc("Number of months of which the newest backup is kept")
 _BACKUP_ID = doc("Id of the backup; by default the newest")
 
 
@@ -92,14 +92,15 @@ class OpBackupRun(OpCode, tag="OP_BACKUP_RUN", kw_only=True):
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     repository: Annotated[NonEmpty | None, _REPOSITORY] = None
-    full: Annotated[bool, doc("Store everything again, and compare with nothing")] = False
+    full: Annotated[bool, doc("Store all data again, whatever earlier backups hold")] = False
     bandwidth: Annotated[
-        UInt | None, doc("Most MiB/s that are read, 0 for no limit; by default that of the plan")
+        UInt | None,
+        doc("Maximum MiB per second to read, 0 for no limit; by default that of the plan"),
     ] = None
 
 
 class OpBackupSchedule(OpCode, tag="OP_BACKUP_SCHEDULE", kw_only=True):
-    """Change when and where an instance is backed up, and what stays."""
+    """Change when and where an instance is backed up, and which backups are kept."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/backup-schedule",)
@@ -112,9 +113,9 @@ class OpBackupSchedule(OpCode, tag="OP_BACKUP_SCHEDULE", kw_only=True):
     ] = None
     every: Annotated[
         Number | None,
-        doc("Hours between two backups, which the watcher begins; 0 for none"),
+        doc("Hours between two backups that the watcher starts; 0: it starts none"),
     ] = None
-    bandwidth: Annotated[UInt | None, doc("Most MiB/s that are read; 0 for no limit")] = None
+    bandwidth: Annotated[UInt | None, doc("Maximum MiB per second to read; 0 for no limit")] = None
     keep_last: Annotated[UInt | None, _KEEP_LAST] = None
     keep_daily: Annotated[UInt | None, _KEEP_DAILY] = None
     keep_weekly: Annotated[UInt | None, _KEEP_WEEKLY] = None
@@ -148,7 +149,7 @@ class OpBackupVerify(OpCode, tag="OP_BACKUP_VERIFY", kw_only=True):
 
 
 class OpBackupPrune(OpCode, tag="OP_BACKUP_PRUNE", kw_only=True):
-    """Remove the backups of an instance that need not stay."""
+    """Remove the backups of an instance that its rules do not keep."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/prune-backups",)

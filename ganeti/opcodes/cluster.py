@@ -65,14 +65,14 @@ class OpClusterDeactivateMasterIp(OpCode, tag="OP_CLUSTER_DEACTIVATE_MASTER_IP",
 
 
 class OpClusterRedistConf(OpCode, tag="OP_CLUSTER_REDIST_CONF", kw_only=True):
-    """Send configuration and shared files to all nodes again."""
+    """Send the configuration and shared files to all nodes again."""
 
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/redistribute-config",)
     result_type: ClassVar[str] = "null"
 
 
 class OpClusterRenewCrypto(OpCode, tag="OP_CLUSTER_RENEW_CRYPTO", kw_only=True):
-    """Replace certificates and secrets of the cluster, while it works."""
+    """Replace certificates and secrets of the running cluster."""
 
     result_type: ClassVar[str] = "null"
 
@@ -86,7 +86,7 @@ class OpClusterRenewCrypto(OpCode, tag="OP_CLUSTER_RENEW_CRYPTO", kw_only=True):
         bool, doc("Make a new authority, and with it new certificates for all nodes")
     ] = False
     expiring: Annotated[
-        bool, doc("Make new ones where a certificate that the cluster made ends in 90 days")
+        bool, doc("Replace each certificate made by the cluster that expires within 90 days")
     ] = False
     new_rapi_certificate: Annotated[bool, doc("Make a new certificate for the remote API")] = False
     rapi_certificate: Annotated[
@@ -168,14 +168,12 @@ class OpClusterVerifyDisks(OpCode, tag="OP_CLUSTER_VERIFY_DISKS", kw_only=True):
 
 
 class OpClusterPauseRecovery(OpCode, tag="OP_CLUSTER_PAUSE_RECOVERY", kw_only=True):
-    """Fence no node and replace no master for a time, or go on with it."""
+    """Pause automatic fencing of nodes and failover of the master, or continue it."""
 
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/recovery/pause",)
     result_type: ClassVar[str] = "number|null"
 
-    duration: Annotated[
-        UInt, doc("Seconds until recovery goes on by itself; 0 to go on with it now")
-    ]
+    duration: Annotated[UInt, doc("Seconds until recovery continues by itself; 0 to continue now")]
 
 
 class OpClusterPlanRecovery(OpCode, tag="OP_CLUSTER_PLAN_RECOVERY", kw_only=True):
@@ -208,7 +206,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     hvparams: Annotated[dict[str, Params] | None, doc("Hypervisor parameters, by hypervisor")] = (
         None
     )
-    beparams: Annotated[Params | None, doc("Back-end parameters, such as memory and vcpus")] = None
+    beparams: Annotated[Params | None, doc("Backend parameters, such as memory and vcpus")] = None
     os_hvp: Annotated[
         dict[str, Params] | None, doc("Hypervisor parameters of an OS, by OS and hypervisor")
     ] = None
@@ -268,7 +266,9 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
         list[DiskTemplate] | None,
         doc("Disk templates that instances may use; the first is the default"),
     ] = None
-    modify_etc_hosts: Annotated[bool | None, doc("Keep nodes listed in the hosts files")] = None
+    modify_etc_hosts: Annotated[
+        bool | None, doc("Keep the names of nodes in /etc/hosts of all nodes")
+    ] = None
     file_storage_dir: Annotated[str | None, doc("Directory for disks that are files")] = None
     shared_file_storage_dir: Annotated[
         str | None, doc("Directory for disks that are files on shared storage")
@@ -287,7 +287,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
         list[NonEmpty] | None, doc("Programs that may compress transfers")
     ] = None
     enabled_user_shutdown: Annotated[
-        bool | None, doc("Keep a guest stopped that its own user shut down")
+        bool | None, doc("Leave a guest stopped if its user shut it down from inside")
     ] = None
     auto_failover_after: Annotated[
         UInt | None,

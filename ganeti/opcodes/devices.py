@@ -85,10 +85,10 @@ class DiskKeys(msgspec.Struct, kw_only=True):
     access: NonEmpty | None = None
     dev_type: NonEmpty | None = None
     max_iops: Annotated[
-        UInt | None, doc("Most reads and writes of the guest in a second; 0: no limit")
+        UInt | None, doc("Maximum reads and writes of the guest per second; 0 for no limit")
     ] = None
     max_bandwidth: Annotated[
-        UInt | None, doc("Most MiB that the guest reads and writes in a second; 0: no limit")
+        UInt | None, doc("Maximum MiB that the guest reads and writes per second; 0 for no limit")
     ] = None
 
 

@@ -66,10 +66,10 @@ class OpDiskSetParams(OpCode, tag="OP_DISK_SET_PARAMS", kw_only=True):
     mode: Annotated[DiskMode | None, doc("Whether the guest may write"), Mark.SAFE] = None
     spindles: Annotated[UInt | None, doc("Number of physical disks it counts as"), Mark.SAFE] = None
     max_iops: Annotated[
-        UInt | None, doc("Most reads and writes of the guest in a second; 0: no limit")
+        UInt | None, doc("Maximum reads and writes of the guest per second; 0 for no limit")
     ] = None
     max_bandwidth: Annotated[
-        UInt | None, doc("Most MiB that the guest reads and writes in a second; 0: no limit")
+        UInt | None, doc("Maximum MiB that the guest reads and writes per second; 0 for no limit")
     ] = None
 
 

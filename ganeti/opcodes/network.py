@@ -20,7 +20,7 @@ from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import NICMode
 from ganeti.opcodes.scalars import NonEmpty, doc
 
-Dns = Annotated[list[NonEmpty] | None, doc("Name servers that guests with cloud-init are told")]
+Dns = Annotated[list[NonEmpty] | None, doc("Name servers for guests with cloud-init")]
 Mtu = Annotated[int, Meta(ge=0, lt=65536)]
 
 AddReservedIps = Annotated[
@@ -42,7 +42,7 @@ class OpNetworkAdd(OpCode, tag="OP_NETWORK_ADD", kw_only=True):
     gateway6: Annotated[Ipv6Address | None, doc("IPv6 gateway")] = None
     mac_prefix: p.MacPrefix = None
     dns: Dns = None
-    mtu: Annotated[Mtu | None, doc("MTU that guests with cloud-init are told")] = None
+    mtu: Annotated[Mtu | None, doc("MTU for guests with cloud-init")] = None
     add_reserved_ips: AddReservedIps = None
     conflicts_check: p.ConflictsCheck = True
     tags: p.Tags = []
@@ -82,7 +82,7 @@ class OpNetworkSetParams(OpCode, tag="OP_NETWORK_SET_PARAMS", kw_only=True):
     gateway6: Annotated[Ipv6AddressOrNone | None, doc("IPv6 gateway; none removes it")] = None
     mac_prefix: p.MacPrefix = None
     dns: Dns = None
-    mtu: Annotated[Mtu | None, doc("MTU that guests with cloud-init are told; 0 removes it")] = None
+    mtu: Annotated[Mtu | None, doc("MTU for guests with cloud-init; 0 removes it")] = None
     add_reserved_ips: AddReservedIps = None
     remove_reserved_ips: Annotated[
         list[Ipv4Address] | None, doc("Addresses that may be given to instances again")

@@ -79,7 +79,7 @@ class OpNodeSetParams(OpCode, tag="OP_NODE_SET_PARAMS", kw_only=True):
     powered: Annotated[bool | None, doc("Whether the node is recorded as switched on")] = None
     proof: Annotated[
         NonEmpty | None,
-        doc("What proves that the node, which is set offline, is dead; gnt-node fence sets it"),
+        doc("Proof that the node is dead, recorded when it is set offline; from gnt-node fence"),
     ] = None
 
 
@@ -98,7 +98,7 @@ class OpNodeFence(OpCode, tag="OP_NODE_FENCE", kw_only=True):
     ] = False
     timeout: Annotated[int, doc("Seconds that a device gets to switch the node off")] = 60
     test: Annotated[
-        bool, doc("Only ask what can switch the node off whether it is on; nothing is changed")
+        bool, doc("Only ask the devices of the node whether it is on; nothing is changed")
     ] = False
 
 
@@ -163,8 +163,8 @@ class OpOobCommand(OpCode, tag="OP_OOB_COMMAND", kw_only=True):
 
     node_names: p.NodeNames = []
     node_uuids: p.NodeUuids = None
-    command: Annotated[OobCommand, doc("What the helper does")]
-    timeout: Annotated[int, doc("Seconds the helper gets")] = 60
+    command: Annotated[OobCommand, doc("What the out-of-band helper does")]
+    timeout: Annotated[int, doc("Seconds the out-of-band helper gets")] = 60
     ignore_status: Annotated[bool, doc("Switch off nodes that are not offline")] = False
     power_delay: Annotated[Number, doc("Seconds between switching on two nodes")] = 2.0
 

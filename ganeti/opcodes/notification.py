@@ -41,11 +41,11 @@ class OpNotificationAdd(OpCode, tag="OP_NOTIFICATION_ADD", kw_only=True):
     qfilter: Annotated[
         p.AnyList | None, doc("Filter of notices as nested lists; unset for all that are of note")
     ] = None
-    interval: Annotated[float | None, doc("Least seconds between two messages")] = None
+    interval: Annotated[float | None, doc("Minimum seconds between two messages")] = None
 
 
 class OpNotificationModify(OpCode, tag="OP_NOTIFICATION_MODIFY", kw_only=True):
-    """Change a notification; what is not given stays, and so does what waits to be sent."""
+    """Change a notification; what is not given stays, and waiting messages are kept."""
 
     summary_field: ClassVar[str | None] = "notification_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/notifications/{notification_name}/modify",)
@@ -59,7 +59,7 @@ class OpNotificationModify(OpCode, tag="OP_NOTIFICATION_MODIFY", kw_only=True):
         doc("Give messages to this program in the directory for notifications, with its arguments"),
     ] = None
     secret: Annotated[
-        Secret | None, doc("Another key of the signatures, or password for the mail server")
+        Secret | None, doc("New key for the signatures, or new password for the mail server")
     ] = None
     server: Annotated[
         str | None, doc("Mail server, as smtp[s]://[USER@]HOST[:PORT]; empty for sendmail")
@@ -74,12 +74,12 @@ class OpNotificationModify(OpCode, tag="OP_NOTIFICATION_MODIFY", kw_only=True):
         p.AnyList | None, doc("Filter of notices as nested lists; empty for all that are of note")
     ] = None
     interval: Annotated[
-        float | None, doc("Least seconds between two messages; -1 for the default")
+        float | None, doc("Minimum seconds between two messages; -1 for the default")
     ] = None
 
 
 class OpNotificationRemove(OpCode, tag="OP_NOTIFICATION_REMOVE", kw_only=True):
-    """Remove a notification; what waits to be sent there is dropped."""
+    """Remove a notification; its waiting messages are dropped."""
 
     summary_field: ClassVar[str | None] = "notification_name"
     rest: ClassVar[tuple[str, ...]] = ("DELETE /2/notifications/{notification_name}",)

@@ -69,7 +69,7 @@ AllowRuntimeChanges = Annotated[
 ]
 MigrationModeParam = Annotated[
     enums.MigrationMode | None,
-    doc("Whether the guest keeps running; unset for its default"),
+    doc("Whether the guest keeps running; unset for the default of its hypervisor"),
     Mark.SAFE,
 ]
 Live = Annotated[bool | None, doc("Older form of the mode: true is live"), Mark.SAFE]
@@ -107,7 +107,7 @@ AllocPolicyParam = Annotated[
     enums.AllocPolicy | None, doc("Allocation policy of the group"), Mark.SAFE
 ]
 HvParams = Annotated[Params, doc("Hypervisor parameters"), Mark.HVPARAMS]
-BeParams = Annotated[Params, doc("Back-end parameters, such as memory and vcpus"), Mark.BEPARAMS]
+BeParams = Annotated[Params, doc("Backend parameters, such as memory and vcpus"), Mark.BEPARAMS]
 OsParams = Annotated[Params, doc("OS parameters")]
 OsParamsPrivate = Annotated[
     dict[str, Private] | None, doc("OS parameters that are stored but not shown")
@@ -136,7 +136,7 @@ UserData = Annotated[Secret | None, doc("User data for cloud-init; empty for non
 VendorData = Annotated[Secret | None, doc("Vendor data for cloud-init; empty for none"), Mark.SAFE]
 NetworkConfig = Annotated[
     str | None,
-    doc("Network configuration for cloud-init in place of that made of the NICs; empty for that"),
+    doc("Network configuration for cloud-init; empty for the one made from the NICs"),
     Mark.SAFE,
 ]
 Compress = Annotated[str, doc("Compression for the transfer: a tool of the cluster, or none")]

@@ -14,15 +14,19 @@ WhatIf = Annotated[
     list[NonEmpty],
     doc("Plan as if this were changed: 'remove node3', 'add 2 like node1', 'memory node4 +64G'"),
 ]
-Memory = Annotated[Mebibytes | None, doc("Memory of an instance; unset for the policy's")]
-Disk = Annotated[Mebibytes | None, doc("Disk of an instance; unset for the policy's")]
-Vcpus = Annotated[Positive | None, doc("Virtual processors of an instance; unset for the policy's")]
+Memory = Annotated[
+    Mebibytes | None, doc("Memory of an instance; unset for the value of the policy")
+]
+Disk = Annotated[Mebibytes | None, doc("Disk of an instance; unset for the value of the policy")]
+Vcpus = Annotated[
+    Positive | None, doc("Virtual processors of an instance; unset for the value of the policy")
+]
 MaxParallel = Annotated[Positive, doc("Maximum number of moves that run at the same time")]
 AllowFailover = Annotated[bool, doc("Stop and start guests that cannot be migrated live")]
 
 
 class OpClusterCapacity(OpCode, tag="OP_CLUSTER_CAPACITY", kw_only=True):
-    """Return how many more instances fit, and what ends it."""
+    """Return how many more instances fit, and which resource is used up first."""
 
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/placement/capacity",)
     result_type: ClassVar[str] = "{any:any}"
@@ -103,7 +107,7 @@ class OpNodeMaintenance(OpCode, tag="OP_NODE_MAINTENANCE", kw_only=True):
     node_names: Annotated[list[NonEmpty], doc("Names of the nodes"), Mark.NODE]
     on: Annotated[bool, doc("Whether maintenance begins; else it ends")]
     disks_too: Annotated[
-        bool, doc("Also copy the disks of instances whose secondary node it is to other nodes")
+        bool, doc("Also copy the mirrors that the nodes hold as secondary to other nodes")
     ] = False
     allow_failover: AllowFailover = False
     max_parallel: MaxParallel = 4

@@ -23,7 +23,7 @@ class OpReservationAdd(OpCode, tag="OP_RESERVATION_ADD", kw_only=True):
 
     instances: Annotated[
         list[OpInstanceCreate],
-        doc("What to reserve; what names no node gets one by the allocator, if there is one"),
+        doc("What to reserve; the default allocator chooses nodes where none are named"),
     ]
     iallocator: p.IAllocator = None
     opportunistic_locking: p.OpportunisticLocking = False

@@ -424,9 +424,9 @@ class VersionState(msgspec.Struct, kw_only=True):
     #: what the link of the node leads to; empty without one
     active: str
     installed: list[str]
-    #: whether a helper is going over to another one now
+    #: whether the node is being switched to another version now
     switching: bool = False
-    #: why the last helper gave up
+    #: why the last switch failed
     problem: str = ""
 
 

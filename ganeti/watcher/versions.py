@@ -82,7 +82,7 @@ def run(here: Here) -> None:
     elif action is Action.COMPLAIN:
         raise errors.OpExecError(
             f"the cluster is of version {cluster}, which is not installed on this node: install it,"
-            " and the next watcher goes over to it"
+            " and the next run of the watcher switches to it"
         )
 
 

@@ -412,7 +412,7 @@ def test_untrusted_os_without_an_image_is_refused_at_once(kvm: Cluster, untruste
 @pytest.mark.parametrize(
     ("image", "text"),
     [
-        ("/etc/passwd", "is not below /.*os-images, from which alone this node reads images"),
+        ("/etc/passwd", "is not below /.*os-images, the only directory from which this node reads"),
         ("file:///etc/passwd", "not a URL of https or http"),
         ("nothing", "image 'nothing' is not known"),
         ("/srv/ganeti/os-images/large.raw", "takes 9 MiB, and the disk has 8 MiB"),

@@ -29,7 +29,7 @@ NEVER: dict[str, frozenset[str]] = {
     }),
     "daemons": frozenset({"ganeti-kvmd", "ganeti-luxid", "ganeti-wconfd"}),
     "parameters with an effect": frozenset({"cluster max_tracked_jobs"}),
-    "helper programs": frozenset({
+    "tools": frozenset({
         "tools/cfgshell", "tools/cfgupgrade12", "tools/cluster-merge", "tools/ganeti-listrunner",
         "tools/ovfconverter", "tools/vcluster-setup", "import-export", "node-daemon-setup",
         "ssl-update",
@@ -221,5 +221,5 @@ TABLES: dict[str, Table] = {
     "collectors of mond": _collectors,
     "requests of confd": _confd_requests,
     "daemons": _daemons,
-    "helper programs": _tools,
+    "tools": _tools,
 }

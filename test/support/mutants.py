@@ -66,6 +66,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "ganeti/ops/planning/disk_names.py": ("test/unit/ops/test_op_disk_names.py",),
     "ganeti/ops/planning/disk_settings.py": ("test/unit/ops/test_op_disk_settings.py",),
     "ganeti/ops/planning/export_request.py": ("test/unit/ops/test_op_export_request.py",),
+    "ganeti/ops/planning/fencing_record.py": ("test/unit/ops/test_op_fencing_record.py",),
     "ganeti/ops/planning/group_settings.py": ("test/unit/ops/test_op_group_settings.py",),
     "ganeti/ops/planning/images.py": ("test/unit/ops/test_op_image_plans.py",),
     "ganeti/ops/planning/import_settings.py": ("test/unit/ops/test_op_import_settings.py",),

@@ -158,7 +158,7 @@ def test_a_node_that_was_away_follows(cluster: Upgraded) -> None:
 def test_what_cannot_be_done_is_refused(cluster: Upgraded) -> None:
     for words, said in (
         (["--to", "3.4"], "not installed"),
-        (["--to", "3.9"], "not next to"),
+        (["--to", "3.9"], "neither the next one"),
         (["--to", "new"], "invalid version 'new'"),
         ([], "--to VERSION or --resume"),
         (["--to", NEW, "--resume"], "--to VERSION or --resume"),

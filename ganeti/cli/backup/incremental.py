@@ -74,8 +74,8 @@ def restore(call: Call) -> None:
     """Restore a backup to a new instance, or over the disks of the same one.
 
     With --as a new instance is created, with the settings that it had, as gnt-backup import does,
-    and options of gnt-instance add change them. Without --as the instance must be stopped, and is
-    asked about first.
+    and options of gnt-instance add change them. Without --as the instance must be stopped, and the
+    command asks first.
     """
     name, opts = call.args[0], call.opts
     if opts.instance_name is None:

@@ -117,7 +117,7 @@ def _content(path: str) -> str:
     options=(*o.JOB_OPTIONS, o.NO_SSH_KEY_CHECK, o.FORCE),
 )
 def renew_crypto(call: Call) -> None:
-    """Replace certificates and secrets of the cluster while it works.
+    """Replace certificates and secrets of the running cluster.
 
     Old certificates are accepted until all nodes that answer have new ones, so nothing is
     interrupted. Without options the command ends a renewal that was interrupted, and renews nodes

@@ -92,7 +92,7 @@ _OPTIONS = {
 def add(call: Call) -> None:
     """Add a notification: notices of events are sent to a webhook, by mail or to a program.
 
-    Without a filter it gets what is of note: failed jobs, nodes that do not answer and the like.
+    Without a filter it gets the important ones: failed jobs, nodes that do not answer and the like.
     A file in place of a URL or key is '-' for standard input. Messages to a webhook are signed;
     without --secret-file a key is made and shown once.
 

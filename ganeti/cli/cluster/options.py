@@ -113,7 +113,7 @@ def _size(key: str, text: str | bool | None) -> int:
     if key not in ipolicy.SPEC_KEYS:
         raise errors.make_invalid_error(
             f"the instance policy has no size '{key}'{nearest(key, ipolicy.SPEC_KEYS)};"
-            f" known are {', '.join(ipolicy.SPEC_KEYS)}",
+            f" choose from {', '.join(ipolicy.SPEC_KEYS)}",
         )
     try:
         return units.parse_size(str(text)) if key in _IN_MIB else int(str(text))

@@ -91,11 +91,11 @@ def _describe_death(node: dict[str, Any], instances: list[dict[str, Any]]) -> li
     options=(o.PRIORITY,),
 )
 def pause(call: Call) -> None:
-    """Fence no node and replace no master for a time, such as 30m, 4h or 1d.
+    """Pause automatic fencing of nodes and failover of the master, for 30m, 4h or 1d.
 
-    Nodes need no lease meanwhile, so one that is cut off goes on, and watchdogs are off. The pause
-    ends by itself, stays when another node becomes the master, and does not stop gnt-node fence
-    and gnt-cluster master-failover.
+    Nodes need no lease during the pause: guests of a node that is cut off keep running, and
+    watchdogs are off. The pause ends by itself, and continues when another node becomes the
+    master. gnt-node fence and gnt-cluster master-failover work as always.
     """
     until = jobs.run(call, duration=units.parse_timespec(call.args[0]))
     print(f"Recovery pauses until {time.ctime(until)}.")
@@ -117,9 +117,8 @@ def go_on(call: Call) -> None:
 def plan(call: Call) -> None:
     """Show what would happen if a node died now; nothing is changed.
 
-    The times are those after which it has happened at the latest, without the time that a vote or
-    a device takes. The instances start in the order of their tags ganeti:order:N, where there is
-    room now.
+    Each time is the latest moment of its step, without the time that a vote or a device takes.
+    The instances start in the order of their tags ganeti:order:N, where there is room now.
     """
     found = jobs.run(call)
     lines = [f"If {found['node']} died now:"]

@@ -126,7 +126,7 @@ def master_failover(call: Call) -> None:
 
     The nodes vote: a majority must answer, and none may have newer data. The old master is stopped
     if it can be reached; if not, the nodes refuse its calls from now on. Jobs that it was running
-    become errors, queued ones go on here.
+    fail; queued ones continue here.
 
     --no-voting takes over without asking. Changes that only the old master has are lost then, and
     if it still runs there are two masters; be sure that it does not.
@@ -189,12 +189,12 @@ def recover_quorum(call: Call) -> None:
 
     While a majority of the master candidates does not answer, nothing can be changed: no job is
     taken, not even one that marks nodes offline. If those servers are dead, name them here, on the
-    master node. They are marked offline and are no candidates any more; the others go on.
+    master node. They are marked offline and stop being candidates; the others continue.
 
     Refused if one of the named nodes answers. If they are not dead but cut off, they can elect
     a master of their own: switch them off first. When they come back, they are not candidates any
     more, and their copies of the configuration are removed. gnt-node modify --offline=no
-    makes such a server a node in use again.
+    puts such a server back into use.
     """
     from ganeti.bootstrap.quorum import Recovery
 

@@ -16,15 +16,16 @@ _PLAN = switch("--plan", dest="plan", help="Only list what would be done")
 
 @CLUSTER.command("upgrade", options=(_TO, _RESUME, _PLAN))
 def upgrade(call: Call) -> None:
-    """Go over to another version of this software, up or down, while instances run.
+    """Switch to another version of this software, up or down, while instances run.
 
-    The version must be installed on all nodes, and be next to the present one. Jobs that run are
-    waited for; new ones are accepted, and begin when all is done. Then each node goes over: its
-    daemons start again, its instances run on. The master daemon is away for some seconds. The
-    configuration is brought to the version; config.data.backup-* beside it has the former one.
+    The version must be installed on all nodes, and be the one before or after the present one. The
+    command waits for running jobs; new ones are accepted, and begin after the switch. Then the
+    daemons of each node start again with the version; its instances keep running. The master
+    daemon is away for some seconds. The configuration is converted; the former one is kept beside
+    it as config.data.backup-*.
 
-    Going back is the same with the former version. After a crash --resume does what is left; the
-    watcher does that too. A node that is offline follows when it is back.
+    To go back, name the former version. After a crash --resume completes the switch; so does the
+    watcher. A node that is offline follows when it is back.
     """
     from ganeti import paths
     from ganeti.base import releases, upgrade_intent

@@ -119,7 +119,7 @@ def _warn_of_useless(predicates: Sequence[object]) -> None:
 
 @FILTER.command("delete", take_one("filter"), usage="<filter-uuid>")
 def delete(call: Call) -> None:
-    """Delete a filter rule; jobs that it held back go on."""
+    """Delete a filter rule; jobs that it held back continue."""
     call.client.delete_filter(call.args[0])
 
 

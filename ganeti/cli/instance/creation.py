@@ -57,7 +57,7 @@ NAMES = {
     **cloud_init.NAMES,
     "size": override("-s", "--os-size", help="Size of the only disk; instead of --disk"),
 }
-#: The size of the only disk, of which there are no other keys.
+#: The size of the only disk, which has only these keys.
 SIZE: dict[str, tuple[str, ...]] = {"DiskKeys": ("size",)}
 #: Options that every way to create an instance has beside the fields.
 EXTRAS = (_NO_NICS, _OLD_CHECKS)

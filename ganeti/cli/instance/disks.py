@@ -97,7 +97,7 @@ def recreate_disks(call: Call) -> None:
     usage="{-p|-s|-a|-n <node>|-I <name>} <instance>",
 )
 def replace_disks(call: Call) -> None:
-    """Replace mirrored disks: those of one side, broken ones, or all by a new secondary node."""
+    """Replace mirrored disks: those of one side, broken ones, or all on a new secondary node."""
     opts = call.opts
     sides = list(dict.fromkeys(opts.mode))
     places = (opts.remote_node, opts.iallocator)

@@ -112,7 +112,7 @@ def _connection(given: dict[str, Any]) -> dict[str, str]:
     for key, text in given.items():
         if key not in _CONNECTION:
             raise errors.make_invalid_error(
-                f"-N: unknown key '{key}'{nearest(key, _CONNECTION)}; known are"
+                f"-N: unknown key '{key}'{nearest(key, _CONNECTION)}; choose from"
                 f" {', '.join(_CONNECTION)}",
             )
         if not isinstance(text, str):

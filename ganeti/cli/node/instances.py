@@ -89,7 +89,7 @@ def fence(call: Call) -> int:
     The out-of-band helper or the fence agent of the node switches it off, and must then say that
     it is off. A node with a watchdog is dead when its lease is over. Without all of these, switch
     the node off yourself and add --confirm. A node that answers is not fenced. --test asks the
-    helper and the agent whether the node is on, and changes nothing.
+    out-of-band helper and the fence agent whether the node is on, and changes nothing.
 
     Instances fail over whose backend parameter ha is failover, or that tags allow to
     (ganeti:watcher:autorepair:failover on the instance, its group or the cluster), or all with

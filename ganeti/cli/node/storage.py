@@ -38,7 +38,7 @@ def _columns(call: Call, known: Mapping[str, tuple[str, str]]) -> list[str]:
     for name in fields:
         if name not in known:
             raise errors.make_invalid_error(
-                f"Unknown field '{name}'{nearest(name, known)}; known are {', '.join(known)}",
+                f"Unknown field '{name}'{nearest(name, known)}; choose from {', '.join(known)}",
             )
     return fields
 

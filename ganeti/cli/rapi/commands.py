@@ -105,7 +105,7 @@ def token_revoke(call: Call) -> None:
 
 @RAPI.command("token list", options=_TABLE)
 def token_list(call: Call) -> None:
-    """List tokens with their permissions, scope and end."""
+    """List tokens with their permissions, scope and expiry."""
     _list_tokens(call)
 
 
@@ -170,7 +170,8 @@ def _check_permissions(words: Iterable[str]) -> None:
     strange = permissions.find_unknown(permissions.parse(words), known)
     if strange:
         raise errors.make_invalid_error(
-            f"Unknown permission {join_names(strange)}; known are {join_names(sorted(known), 200)}",
+            f"Unknown permission {join_names(strange)}; choose from"
+            f" {join_names(sorted(known), 200)}",
         )
 
 

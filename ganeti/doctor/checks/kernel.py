@@ -103,4 +103,4 @@ def drbd(facts: Kernel, wish: Wish) -> Iterator[Finding]:
             " --drbd-usermode-helper",
         )
         return
-    yield ok("drbd", f"version {facts.drbd}, helper {facts.helper}")
+    yield ok("drbd", f"version {facts.drbd}, user-mode helper {facts.helper}")

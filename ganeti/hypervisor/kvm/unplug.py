@@ -49,6 +49,6 @@ def release(change: Change, device: str, key: str, has: Callable[[Qmp], bool], w
                 return
     if has(change.qmp):
         raise errors.HotplugError(
-            f"instance {name} did not give up {what} within {_TIMEOUT:g} s, so it still"
-            " has it; see whether its system runs and is not using it, and try again"
+            f"the guest of {name} did not release {what} within {_TIMEOUT:g} s, so it keeps it;"
+            " check that its system runs and does not use it, and try again"
         )

@@ -1,4 +1,4 @@
-"""Remove the backups of an instance that need not stay."""
+"""Remove the backups of an instance that its rules do not keep."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class BackupPrune(Operation[OpBackupPrune, list[str]]):
         keep = self._keep(backups.plan_of(instance))
         if not keep:
             raise errors.make_invalid_error(
-                f"nothing says which backups of {name} stay: give one of --keep-*, or set it with"
-                f" gnt-backup schedule --keep-last=NUMBER {name}"
+                f"no rule says which backups of {name} to keep: give one of --keep-*, or set it"
+                f" with gnt-backup schedule --keep-last=NUMBER {name}"
             )
         node = backups.choose_reader(ctx, instance)
         repository = backups.find_repository(op.repository, instance)

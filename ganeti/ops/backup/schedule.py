@@ -1,4 +1,4 @@
-"""Change when and where an instance is backed up, and what stays."""
+"""Change when and where an instance is backed up, and which backups are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fence no node and replace no master for a time, or go on with it."""
+"""Pause automatic fencing of nodes and failover of the master, or continue it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class DiskRemove(DiskOperation[OpDiskRemove, None]):
             if node.offline and not self.op.ignore_failures:
                 raise errors.make_state_error(
                     f"node {node.name} is marked offline; what it holds of the disk would stay"
-                    " there (--ignore-failures forgets the disk all the same)"
+                    " there (--ignore-failures removes the disk from the configuration too)"
                 )
 
     def run(self) -> None:

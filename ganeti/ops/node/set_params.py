@@ -133,7 +133,7 @@ class NodeSetParams(
                 f"node {node.name} cannot be set online, it does not answer: {errors.text(err)}"
             ) from err
         self.ctx.warn(
-            f"node {node.name} comes back without being set up again; if it was lost for long,"
+            f"node {node.name} is online again as it was; if it was away for long,"
             " use gnt-node add --readd"
         )
 

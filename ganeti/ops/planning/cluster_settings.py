@@ -357,11 +357,13 @@ def _storage(config: Config, op: OpClusterSetParams) -> Values:
             )
     if op.drbd_helper is not None:
         if op.drbd_helper and not op.drbd_helper.startswith("/"):
-            raise parameters.refuse(f"DRBD helper '{op.drbd_helper}' must be an absolute path")
+            raise parameters.refuse(
+                f"user-mode helper '{op.drbd_helper}' of DRBD must be an absolute path"
+            )
         values["drbd_usermode_helper"] = op.drbd_helper or None
         if not op.drbd_helper and use["drbd"]:
             raise parameters.refuse(
-                f"the DRBD helper cannot be removed: {use['drbd']} instances use it"
+                f"the user-mode helper of DRBD cannot be removed: {use['drbd']} instances use it"
             )
     for field in _DIRECTORIES:
         text = getattr(op, field)

@@ -101,8 +101,8 @@ def check_copyable(instance: Instance, disks: Iterable[Disk], *, runs: bool) -> 
         template = content(disk).real_template
         if TEMPLATES.get(template).traits.must_adopt:
             raise errors.make_invalid_error(
-                f"{disk.iv_name} of instance {instance.name} is of template {template}: such a"
-                " device belongs to somebody else, and nothing can be made beside it"
+                f"{disk.iv_name} of instance {instance.name} is of template {template}: the"
+                " cluster does not own such a device, and cannot make a copy beside it"
             )
         if runs and not freezes(disk):
             raise errors.make_state_error(

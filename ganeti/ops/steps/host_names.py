@@ -41,7 +41,7 @@ def choose_name(name: str, *, name_check: bool, ip_check: bool) -> str:
         )
     if ip_check and _answers(address):
         raise errors.make_not_unique_error(
-            f"address {address} of '{name}' is in use already; omit --ip-check if that is meant"
+            f"address {address} of '{name}' is in use already; omit --ip-check if that is intended"
         )
     return host_name(full, "an instance")
 

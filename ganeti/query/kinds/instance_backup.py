@@ -36,7 +36,13 @@ def add_fields(kind: Kind[Instance]) -> None:
         "Directory or name of the repository",
         lambda plan: plan.repository,
     )
-    add("bandwidth", "Bandwidth", NUMBER, "Most MiB/s of a backup", lambda plan: plan.bandwidth)
+    add(
+        "bandwidth",
+        "Bandwidth",
+        NUMBER,
+        "Maximum MiB per second of a backup",
+        lambda plan: plan.bandwidth,
+    )
     add("keep_last", "KeepLast", NUMBER, "Newest backups that stay", lambda plan: plan.keep_last)
     add("keep_daily", "KeepDaily", NUMBER, "Days with a backup", lambda plan: plan.keep_daily)
     add("keep_weekly", "KeepWeekly", NUMBER, "Weeks with a backup", lambda plan: plan.keep_weekly)

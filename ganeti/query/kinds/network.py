@@ -58,12 +58,12 @@ def _mac_prefix(network: Network) -> str | None:
     return network.mac_prefix
 
 
-@KIND.value("dns", "DNS", OTHER, "Name servers that guests with cloud-init are told")
+@KIND.value("dns", "DNS", OTHER, "Name servers for guests with cloud-init")
 def _dns(network: Network) -> list[str]:
     return list(network.dns or ())
 
 
-@KIND.value("mtu", "MTU", OTHER, "MTU that guests with cloud-init are told")
+@KIND.value("mtu", "MTU", OTHER, "MTU for guests with cloud-init")
 def _mtu(network: Network) -> int | None:
     return network.mtu
 

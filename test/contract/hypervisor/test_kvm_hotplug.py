@@ -113,11 +113,11 @@ def test_guest_that_does_not_give_up_a_disk(kvm: Any, monkeypatch: Any) -> None:
     disks = kvm.start(instance, boot_sectors.deaf)
     kvm.driver.plug_disk(instance, item := disk(kvm))
     for _ in range(2):
-        with pytest.raises(errors.HotplugError, match="did not give up disk"):
+        with pytest.raises(errors.HotplugError, match="did not release disk"):
             kvm.driver.unplug_disk(instance, item.disk)
     assert len(kvm.driver.store.find(instance.name).runtime.drives) == 2
     assert size_seen(kvm, instance, item) == 2 << 20
-    with pytest.raises(errors.HotplugError, match="did not give up"):
+    with pytest.raises(errors.HotplugError, match="did not release"):
         kvm.driver.unplug_disk(instance, disks[0].disk)
 
 
@@ -129,7 +129,7 @@ def test_guest_that_gives_up_a_disk_late(kvm: Any, monkeypatch: Any) -> None:
     kvm.driver.plug_disk(instance, item := disk(kvm))
     name = devices.disk_id(item.disk.uuid)
     ask(kvm, instance, "stop")  # else it may be quicker than no time at all
-    with pytest.raises(errors.HotplugError, match="did not give up"):
+    with pytest.raises(errors.HotplugError, match="did not release"):
         kvm.driver.unplug_disk(instance, item.disk)
     ask(kvm, instance, "cont")
     for _ in range(200):

@@ -93,7 +93,7 @@ def test_no_stream_is_believed_without_its_checksum() -> None:
     writer.write(CHUNK, b"\2" * CHUNK)
     writer.end()
     data = b"".join(parts)
-    with pytest.raises(errors.GenericError, match="bytes 65536 to 131071 are not right"):
+    with pytest.raises(errors.GenericError, match="bytes 65536 to 131071 do not match"):
         stream.restore(
             ["a"],
             lambda _: contextlib.nullcontext(io.BytesIO(data)),

@@ -160,7 +160,7 @@ def test_raw_of_no_whole_sectors_is_refused(raw: Path, work: Path) -> None:
 def test_archives_that_are_no_disk_are_refused(raw: Path, work: Path) -> None:
     disk = convert(raw, "vmdk", "-o", "subformat=streamOptimized")
     for names, match in (
-        (("a.vmdk",), "without a file .ovf"),
+        (("a.vmdk",), "has no .ovf file"),
         (("a.ovf", "a.vmdk", "b.vmdk"), "2 disks"),
         (("a.ovf",), "0 disks"),
     ):

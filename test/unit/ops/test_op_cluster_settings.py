@@ -199,7 +199,9 @@ def test_what_mirrored_disks_need_cannot_be_removed() -> None:
         volume_group_name="xenvg",
         drbd_usermode_helper="/bin/true",
     )
-    with pytest.raises(errors.OpPrereqError, match="helper cannot be removed: 1 instances"):
+    with pytest.raises(
+        errors.OpPrereqError, match="user-mode helper of DRBD cannot be removed: 1 instances"
+    ):
         decide(mirrored, drbd_helper="")
     assert decide(mirrored, drbd_helper="/bin/false", vg_name="other").values == {
         "drbd_usermode_helper": "/bin/false",

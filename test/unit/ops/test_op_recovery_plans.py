@@ -37,7 +37,7 @@ def tried(job: int, number: int = 1, source: str = "node-2") -> Attempt:
 
 
 def plan(
-    of: Config, *, everything: bool = False, ended: Collection[int] = (51,)
+    of: Config, *, everything: bool = False, ended: Collection[int] = (50, 51)
 ) -> recovery.Rescue:
     return recovery.plan(
         of, of.nodes["node-2"], NOW, everything=everything, has_ended=lambda job: job in ended

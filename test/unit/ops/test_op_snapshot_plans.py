@@ -117,7 +117,7 @@ def test_disks_that_are_copied_whole_need_a_stopped_guest() -> None:
 def test_of_nothing_and_of_devices_of_others_there_is_no_snapshot() -> None:
     with pytest.raises(errors.OpPrereqError, match=r"web1 has no disks"):
         snapshots.check_copyable(instance(), [], runs=False)
-    with pytest.raises(errors.OpPrereqError, match=r"template blockdev: such a device belongs"):
+    with pytest.raises(errors.OpPrereqError, match=r"template blockdev: the cluster does not own"):
         snapshots.check_copyable(instance(), [DEVICE], runs=False)
 
 

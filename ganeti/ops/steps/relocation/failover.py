@@ -103,7 +103,7 @@ class Failover:
         ctx, instance, source = self._ctx, self._instance, self._source
         if source.offline:
             ctx.warn(
-                f"primary node {source.name} is marked offline: it is taken for granted that"
+                f"primary node {source.name} is marked offline, so it is assumed that"
                 " nothing runs there"
             )
             return
@@ -128,7 +128,7 @@ class Failover:
                 f" modify --offline yes {source} and repeat the command"
             ) from err
         self._ctx.warn(
-            f"instance {name} may still run on {source}: {errors.text(err)}; going on because"
+            f"instance {name} may still run on {source}: {errors.text(err)}; continuing because"
             " --ignore-consistency was given"
         )
 

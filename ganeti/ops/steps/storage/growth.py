@@ -58,8 +58,8 @@ def grow(ctx: Context, instance: Instance, disk: Disk, what: str, added: int) ->
                 raise
             raise errors.OpExecError(
                 f"{what} has grown on {', '.join(grown)}, but not on {node.name}:"
-                f" {errors.text(err)}. Nothing is lost and the old size is seen; cure the cause"
-                " and grow the disk again"
+                f" {errors.text(err)}. Nothing is lost, and the guest sees the old size;"
+                " remove the cause and grow the disk again"
             ) from err
         grown.append(node.name)
     _grow_on_node(ctx, disk, nodes[-1], added, dry_run=False, backing=False)

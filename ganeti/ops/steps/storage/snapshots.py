@@ -61,7 +61,7 @@ def hold(ctx: Context, instance: Instance, node: Node) -> Iterator[Consistency]:
     seconds = ctx.clock.monotonic() - begun
     if not stood:
         raise errors.OpExecError(
-            f"instance {instance.name} ran on before all its disks were copied, after"
+            f"instance {instance.name} was resumed before all its disks were copied, after"
             f" {seconds:.1f} s; the limit is {HOLD_LIMIT:g} s"
         )
     ctx.log(f"The guest was paused for {seconds:.2f} s")

@@ -178,7 +178,7 @@ class _Watch:
             if self._ctx.job.cancel_asked.wait(_RETRY if state is None else pause(state)):
                 return Outcome.LEFT
             if self._ctx.job.stop_requested():
-                self._ctx.warn("the master daemon is being stopped; the disks go on syncing")
+                self._ctx.warn("the master daemon is being stopped; the disks continue to sync")
                 return Outcome.LEFT
 
     def _query_state(self) -> State | None:
