@@ -7,12 +7,14 @@
  */
 export function toObjects(answer) {
   const names = answer.fields.map((item) => item.name);
+  // Copies of one object are several times as fast to make as objects that get one member after the other.
+  /** @type {Record<string, any>} */
+  const unknown = Object.fromEntries(names.map((name) => [name, null]));
   return answer.data.map((row) => {
-    /** @type {Record<string, any>} */
-    const made = {};
+    const made = { ...unknown };
     for (let index = 0; index < names.length; index += 1) {
       const [status, value] = row[index];
-      made[names[index]] = status === 0 ? value : null;
+      if (status === 0) made[names[index]] = value;
     }
     return made;
   });

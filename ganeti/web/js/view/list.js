@@ -1,15 +1,18 @@
 // A list of objects: search and filter, sorting, columns, selection, only visible rows drawn.
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { KINDS } from "../kinds.js";
+import { short } from "../model/format.js";
 import { understand } from "../model/filter.js";
 import { between, sorted, visible } from "../model/rows.js";
 import { remember, route } from "../router.js";
 import { lists, load, need, problems } from "../store.js";
 import { t } from "../text.js";
 import { Actions, CreateButtons } from "./actions.js";
-import { Cell } from "./parts.js";
+import { Cell, textOf } from "./parts.js";
 
 const ROW = 30;
+/** Pixels that a letter takes at most, but for few; and those that a status has for its light. */
+const LETTER = 10, LIGHT = 15;
 
 /** @param {string} kind @returns {Set<string>} fields of the columns that are hidden */
 function hiddenColumns(kind) {
@@ -106,6 +109,7 @@ function Grid({ kind, rows, columns, sort, onSort, chosen, onChoose, empty }) {
   const choice = useRef(choose);
   choice.current = choose;
   const all = rows.length > 0 && rows.every((/** @type {any} */ row) => chosen.has(String(row[found.key])));
+  const fields = columns.map((/** @type {any} */ column) => column.field).join();
   const template = `${isBulk ? "34px " : ""}${columns.map((/** @type {any} */ column, /** @type {number} */ index) => (index === 0 && column.right ? `${column.width}px` : `minmax(${column.width ?? 120}px, ${index === 0 ? 2 : 1}fr)`)).join(" ")}`;
   const least = columns.reduce((/** @type {number} */ sum, /** @type {any} */ column) => sum + (column.width ?? 120) + 12, isBulk ? 66 : 20);
   return html`<div class="grid" role="table" aria-label=${found.title} aria-rowcount=${rows.length + 1} ref=${box} tabindex="0">
@@ -119,7 +123,7 @@ function Grid({ kind, rows, columns, sort, onSort, chosen, onChoose, empty }) {
     <div class="grid-body" role="rowgroup" style=${{ height: `${rows.length * ROW}px` }}>
       ${rows.slice(first, end).map((/** @type {any} */ row, /** @type {number} */ index) => {
         const name = String(row[found.key]);
-        return html`<${Line} key=${name} row=${row} name=${name} at=${first + index} kind=${kind} columns=${columns} isChosen=${chosen.has(name)} choice=${isBulk ? choice : null} />`;
+        return html`<${Line} key=${name} row=${row} name=${name} at=${first + index} kind=${kind} columns=${columns} fields=${fields} isChosen=${chosen.has(name)} choice=${isBulk ? choice : null} />`;
       })}
     </div></div>
     ${rows.length === 0 && html`<p class="empty">${empty}</p>`}
@@ -127,12 +131,20 @@ function Grid({ kind, rows, columns, sort, onSort, chosen, onChoose, empty }) {
 }
 
 /** One row, which is drawn again only when something in it changes, not when the list is scrolled. @param {any} props */
-function Line({ row, name, at, kind, columns, isChosen, choice }) {
+function Line({ row, name, at, kind, columns, fields, isChosen, choice }) {
   return useMemo(
     () => html`<div role="row" class=${isChosen ? "grid-row chosen" : "grid-row"} aria-rowindex=${at + 2} style=${{ transform: `translateY(${at * ROW}px)` }}>
       ${choice && html`<span role="cell"><input type="checkbox" aria-label=${t.list.select(name)} checked=${isChosen} onClick=${(/** @type {any} */ e) => choice.current(e, name)} /></span>`}
-      ${columns.map((/** @type {any} */ column) => html`<span role="cell" key=${column.field} class=${`${column.right ? "right " : ""}${column.kind === "mono" ? "mono" : ""}`}><${Cell} row=${row} column=${column} kind=${kind} /></span>`)}
+      ${columns.map((/** @type {any} */ column) => html`<span role="cell" key=${column.field} class=${`${column.right ? "right " : ""}${column.kind === "mono" ? "mono " : ""}${isLong(row, column) ? "cut" : ""}`}><${Cell} row=${row} column=${column} kind=${kind} /></span>`)}
     </div>`,
-    [row, at, kind, isChosen, columns.map((/** @type {any} */ column) => column.field).join()],
+    [row, at, kind, isChosen, fields],
   );
+}
+
+/** Whether a cell may need more room than it has; a browser draws cells that it cuts off at a higher price. @param {any} row @param {any} column */
+function isLong(row, column) {
+  const text = textOf(row, column);
+  if (column.kind === "bar" || (column.kind === "tags" && text?.length)) return true;
+  const shown = column.kind?.startsWith("ref:") ? short(text ?? "") : String(text ?? "");
+  return shown.length * LETTER > column.width - (column.kind === "status" ? LIGHT : 0) || /[^ -~]/.test(shown);
 }

@@ -36,10 +36,16 @@ export function Elapsed({ job }) {
   return html`<span>${begin ? duration(end - begin) : "–"}</span>`;
 }
 
+/** What a cell shows, before it is drawn. @param {Record<string, any>} row @param {import("../kinds.js").Column} column */
+export function textOf(row, column) {
+  if (column.show) return column.show(row);
+  return column.value ? column.value(row) : row[column.field];
+}
+
 /** One cell of a list. @param {{row: Record<string, any>, column: import("../kinds.js").Column, kind: string}} props */
 export function Cell({ row, column, kind }) {
   const value = column.value ? column.value(row) : row[column.field];
-  const text = column.show ? column.show(row) : value;
+  const text = textOf(row, column);
   switch (column.kind) {
     case "link":
       return html`<a href=${url(KINDS[kind].path, String(row[KINDS[kind].key]))}>${text}</a>`;
@@ -53,7 +59,7 @@ export function Cell({ row, column, kind }) {
       return html`<${Elapsed} job=${row} />`;
     default:
       if (column.kind?.startsWith("ref:")) return html`<${Ref} kind=${column.kind.slice(4)} name=${value} />`;
-      return html`<span>${text == null || text === "" ? "–" : String(text)}</span>`;
+      return text == null || text === "" ? "–" : String(text);
   }
 }
 
