@@ -184,6 +184,32 @@ def test_plans_name_moves_and_refusals() -> None:
     ]
 
 
+def test_a_mirrored_disk_shows_its_state() -> None:
+    script = load("mirrors") + (
+        "console.log(JSON.stringify(given.disks.map((disk) => m.mirrorOf(disk, given.health))))"
+    )
+    mirror = {"instance": "a", "disk": "0", "node": "n1.example.com", "percent": 42.25}
+    mirror["state"] = "SyncSource, UpToDate/Inconsistent"
+    health = {
+        "degraded_mirrors": [mirror],
+        "offline_nodes": ["n3"],
+        "unreachable_nodes": [{"node": "n4"}],
+    }
+    disk = {"instance": "a", "index": 0, "template": "drbd", "nodes": ["n1", "n2"]}
+    disks = [
+        disk,
+        {**disk, "index": 1},
+        {**disk, "instance": "b", "nodes": ["n3", "n4"]},
+        {**disk, "template": "plain"},
+    ]
+    assert run(script, {"health": health, "disks": disks}) == [
+        {"level": "warning", "text": "n1: SyncSource, UpToDate/Inconsistent (42.3 %)"},
+        {"level": "ok", "text": ""},
+        None,
+        None,
+    ]
+
+
 def test_a_degraded_mirror_is_a_finding() -> None:
     script = load("overview") + "console.log(JSON.stringify(m.findings(given, 100).rows))"
     mirror = {"instance": "a", "disk": 0, "node": "n1", "state": "StandAlone, UpToDate/DUnknown"}

@@ -7,7 +7,7 @@ import urllib.parse
 from typing import Any
 
 import pytest
-from conftest import HERE, Local, log_in
+from conftest import HERE, Local, log_in, open_page
 
 NAME = "ui1.example.com"
 PICTURES = HERE / "build" / "ui"
@@ -155,7 +155,12 @@ def test_why_a_job_waits(page: Any, local: Local) -> None:
     page.locator(".chain .box").nth(1).wait_for()
     page.locator(".chain", has_text="the lock node/node1.example.com").wait_for()
     take(page, "why")
-    page.click(".job-buttons button")
+    page.emulate_media(color_scheme="dark")
+    take(page, "why-dark")
+    page.locator(".chain a").nth(1).focus()
+    page.keyboard.press("Enter")
+    page.locator("h1 .status", has_text="running").wait_for()
+    page.click(".dock .job-buttons button")
     watch_end(page, "NODE_SET_PARAMS", "canceled")
 
 
@@ -279,6 +284,20 @@ def test_a_lost_connection_shows_and_heals(page: Any, local: Local) -> None:
     page.locator(".tag", has_text="while-away").wait_for()
 
 
+#: What is on a page and can have the focus, which a listener notes as soon as it has it.
+WALK = """() => {
+  const all = "a[href], button:enabled, input:enabled, select, textarea, summary, [tabindex='0']";
+  const seen = new Set(), unmarked = [];
+  const say = (one) => one.outerHTML.slice(0, 120);
+  addEventListener("focusin", (event) => {
+    seen.add(event.target);
+    if (getComputedStyle(event.target).outlineStyle === "none") unmarked.push(say(event.target));
+  });
+  const isLeft = (one) => one.checkVisibility() && !seen.has(one);
+  const left = () => [...document.querySelectorAll(all)].filter(isLeft);
+  window.walk = { left: () => left().map(say), unmarked };
+  return left().length;
+}"""
 PAGES = {
     "overview": "",
     "map": "map",
@@ -299,32 +318,136 @@ def take(page: Any, name: str) -> None:
     page.screenshot(path=str(PICTURES / f"{name}.png"))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible(page: Any, local: Local, scheme: str) -> None:
+#: Kinds whose list and whose first object are pages beside those.
+OTHERS = (
+    "groups",
+    "networks",
+    "reservations",
+    "images",
+    "exports",
+    "filters",
+    "jobs",
+    "disks",
+    "os",
+)
+
+
+@pytest.fixture(scope="module")
+def every_page(local: Local, browser: Any) -> dict[str, str]:
+    """Paths of the lists of all kinds, and of an object of each kind that has one."""
+    local.run("gnt-network", "add", "--network=198.51.100.0/24", "net1")
+    local.run("gnt-filter", "add", "--predicates", '[["jobid", [">", "id", 100000]]]')
+    local.run(
+        "gnt-instance", "reserve", "-t", "file", "--disk", "0:size=8M", "-o", "noop",
+        "-n", "node2.example.com", "--no-nics", "later2.example.com",
+    )  # fmt: skip
+    for name, node, tags in (("web1", 1, "web,prod"), ("web2", 2, "web,prod"), ("db1", 3, "db")):
+        local.run(
+            "gnt-instance", "add", "-t", "file", "--disk", "0:size=8M", "-o", "bootsector+beat",
+            "-n", f"node{node}.example.com", "--no-nics", "--no-start",
+            "--tags", tags, f"{name}.example.com",
+        )  # fmt: skip
+    found = dict(PAGES)
+    with open_page(browser, local) as page:
+        for kind in OTHERS:
+            found[kind] = kind
+            go(page, local, kind)
+            link = page.locator(".grid-row a").first
+            if link.count():
+                found[f"{kind}-one"] = str(link.get_attribute("href")).removeprefix("/ui/")
+    return found
+
+
+def go(page: Any, local: Local, path: str) -> None:
+    """Open a page, until it shows what it has."""
+    page.goto(local.url + path)
+    page.locator(".link.live").wait_for()
+    page.wait_for_load_state("load")
+    page.locator(".panel, .grid-head, .rack").first.wait_for()
+    page.wait_for_timeout(600)
+
+
+def violations(page: Any, name: str) -> list[tuple[str, str, list[str]]]:
+    """What axe finds serious."""
     from axe_playwright_python.sync_playwright import Axe
 
+    return [
+        (name, found["id"], [node["html"][:120] for node in found["nodes"][:3]])
+        for found in Axe().run(page).response["violations"]
+        if found["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(
+    page: Any, local: Local, every_page: dict[str, str], scheme: str
+) -> None:
     page.emulate_media(color_scheme=scheme)
     serious = []
-    for name, path in PAGES.items():
-        page.goto(local.url + path)
-        page.locator(".link.live").wait_for()
-        page.wait_for_load_state("load")
-        page.locator(".panel, .grid-head, .rack").first.wait_for()
-        page.wait_for_timeout(600)
-        take(page, f"{name}-{scheme}")
-        for found in Axe().run(page).response["violations"]:
-            if found["impact"] in ("serious", "critical"):
-                parts = [node["html"][:120] for node in found["nodes"][:3]]
-                serious.append((name, found["id"], parts))
+    for name, path in every_page.items():
+        go(page, local, path)
+        if name in PAGES:
+            take(page, f"{name}-{scheme}")
+        serious += violations(page, name)
+    go(page, local, "instances")
+    page.click("text=Create instance")
+    page.locator(".drawer .field").first.wait_for()
+    fill(page, name="web2.example.com")
+    take(page, f"create-{scheme}")
+    serious += violations(page, "create")
+    page.context.clear_cookies()
+    page.reload()
+    page.locator("#user").wait_for()
+    serious += violations(page, "log in")
     assert serious == []
+
+
+def test_each_page_is_walked_by_keyboard(
+    page: Any, local: Local, every_page: dict[str, str]
+) -> None:
+    """The tab key reaches everything that can be done, and shows where it is."""
+    steps = 0
+    for name, path in every_page.items():
+        go(page, local, path)
+        count = page.evaluate(WALK)
+        for _ in range(count + 5):
+            page.keyboard.press("Tab")
+        assert page.evaluate("window.walk.left()") == [], name
+        assert page.evaluate("window.walk.unmarked") == [], name
+        steps += count
+    print(f"\n{len(every_page)} pages, {steps} places reached by the tab key")
+
+
+def test_a_form_keeps_the_keyboard_and_gives_it_back(page: Any, local: Local) -> None:
+    go(page, local, f"instances/{NAME}")
+    more = page.locator(".page-head .actions summary")
+    more.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.locator(".drawer").wait_for()
+    for _ in range(60):
+        assert page.evaluate("!document.activeElement.closest('.frame')")
+        page.keyboard.press("Tab")
+    page.locator(".drawer").focus()
+    page.keyboard.press("Escape")
+    page.locator(".drawer").wait_for(state="detached")
+    assert more.evaluate("(one) => one === document.activeElement")
+    go(page, local, "map")
+    page.locator("button.piece", has_text="ui1").focus()
+    page.keyboard.press("Enter")
+    to = page.get_by_role("button", name="Migrate ui1 to node3")
+    to.focus()
+    page.keyboard.press("Enter")
+    assert page.input_value("#f-target_node") == "node3.example.com"
 
 
 def test_a_narrow_screen_needs_no_sideways_scrolling(page: Any, local: Local) -> None:
     page.set_viewport_size({"width": 390, "height": 780})
-    for path in PAGES.values():
-        page.goto(local.url + path)
-        page.locator(".link.live").wait_for()
+    for name, path in PAGES.items():
+        go(page, local, path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        take(page, f"{name}-narrow")
     page.click(".burger")
     page.click("nav >> text=Map")
     page.locator(".rack").wait_for()

@@ -44,6 +44,9 @@ const INSTANCE_ACTIONS = [
   { request: "PUT /2/instances/{instance_name}/move", label: t.actions.move, first: ["target_node"], danger: c.move },
   { request: "PUT /2/instances/{instance_name}/modify", label: t.actions.modify, first: ["custom_beparams", "custom_hvparams", "disks", "nics", "runtime_mem"] },
   { request: "POST /2/instances/{instance_name}/disk/{disk}/grow", label: t.actions.grow, first: ["amount", "absolute"], danger: c.grow, typed: () => ({ disk: 0 }) },
+  { request: "PUT /2/instances/{instance_name}/activate-disks", label: t.actions.activateDisks, first: ["ignore_size"], when: isDown },
+  { request: "PUT /2/instances/{instance_name}/deactivate-disks", label: t.actions.deactivateDisks, first: ["force"], when: isDown },
+  { request: "POST /2/instances/{instance_name}/recreate-disks", label: t.actions.recreateDisks, first: ["disks", "nodes", "iallocator"], danger: c.recreateDisks, when: isDown },
   { request: "PUT /2/instances/{instance_name}/modify", label: t.actions.convert, first: ["disk_template", "remote_node"], danger: c.convert, when: isDown },
   { request: "POST /2/instances/{instance_name}/replace-disks", label: t.actions.replaceDisks, first: ["mode", "remote_node"] },
   { request: "POST /2/instances/{instance_name}/reinstall", label: t.actions.reinstall, first: ["os"], danger: c.reinstall, when: isDown },
@@ -68,6 +71,15 @@ export const BACKUP = {
   verify: { request: "PUT /2/instances/{instance_name}/verify-backup", label: t.actions.verify, first: ["backup"] },
   restore: { request: "PUT /2/instances/{instance_name}/restore-backup", label: t.actions.restore, first: ["backup", "disk"], danger: c.restore, when: isDown },
 };
+
+/** What is done with the cluster itself. @type {Action[]} */
+export const CLUSTER_ACTIONS = [
+  { request: "PUT /2/modify", label: t.actions.modify, first: ["enabled_hypervisors", "enabled_disk_templates", "beparams", "hvparams", "ndparams", "ipolicy", "default_iallocator", "max_running_jobs"] },
+  { request: "PUT /2/recovery/pause", label: t.actions.pauseRecovery, first: ["duration"] },
+  { request: "PUT /2/redistribute-config", label: t.actions.redistribute },
+  { request: "PUT /2/tags", label: t.actions.tag, first: ["tag"] },
+  { request: "DELETE /2/tags", label: t.actions.untag, first: ["tag"] },
+];
 
 /** @param {Row} row a backup that was read */
 const isReadable = (row) => Boolean(row.id);
@@ -154,6 +166,7 @@ export const KINDS = {
       { request: "POST /2/nodes/{node_name}/powercycle", label: t.actions.powercycle, danger: c.powercycle },
       { request: "POST /2/nodes/{node_name}/fence", label: t.actions.fence, danger: c.fence },
       { request: "PUT /2/nodes/{name}/tags", label: t.actions.tag, bulk: true, first: ["tag"] },
+      { request: "DELETE /2/nodes/{name}/tags", label: t.actions.untag, bulk: true, first: ["tag"] },
     ],
   },
   group: {
@@ -173,6 +186,7 @@ export const KINDS = {
       { request: "PUT /2/groups/{group_name}/modify", label: t.actions.modify, first: ["alloc_policy", "custom_ndparams", "custom_ipolicy"] },
       { request: "PUT /2/groups/{group_name}/rename", label: t.actions.rename, first: ["new_name"] },
       { request: "PUT /2/groups/{name}/tags", label: t.actions.tag, bulk: true, first: ["tag"] },
+      { request: "DELETE /2/groups/{name}/tags", label: t.actions.untag, bulk: true, first: ["tag"] },
       { request: "DELETE /2/groups/{group_name}", label: t.actions.remove, danger: c.removeGroup },
     ],
   },
@@ -198,6 +212,7 @@ export const KINDS = {
       { request: "PUT /2/disks/{disk_name}/modify", label: t.actions.modify, first: ["mode", "spindles"] },
       { request: "PUT /2/disks/{disk_name}/rename", label: t.actions.rename, first: ["new_name"] },
       { request: "PUT /2/disks/{name}/tags", label: t.actions.tag, bulk: true, first: ["tag"] },
+      { request: "DELETE /2/disks/{name}/tags", label: t.actions.untag, bulk: true, first: ["tag"] },
       { request: "DELETE /2/disks/{disk_name}", label: t.actions.remove, danger: c.removeDisk, when: (row) => !row.instance },
     ],
   },
@@ -221,6 +236,7 @@ export const KINDS = {
       { request: "PUT /2/networks/{network_name}/modify", label: t.actions.modify, first: ["gateway", "add_reserved_ips", "remove_reserved_ips"] },
       { request: "PUT /2/networks/{network_name}/rename", label: t.actions.rename, first: ["new_name"] },
       { request: "PUT /2/networks/{name}/tags", label: t.actions.tag, bulk: true, first: ["tag"] },
+      { request: "DELETE /2/networks/{name}/tags", label: t.actions.untag, bulk: true, first: ["tag"] },
       { request: "DELETE /2/networks/{network_name}", label: t.actions.remove, danger: c.removeNetwork },
     ],
   },

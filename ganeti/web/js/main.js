@@ -1,10 +1,11 @@
 // The frame of all pages: navigation, state of the connection, job log.
-import { findSession, logOut, session } from "./api.js";
+import { expired, findSession, logOut, session } from "./api.js";
 import { effect, html, render, signal } from "./html.js";
 import { BY_PATH, KINDS } from "./kinds.js";
 import { route, url } from "./router.js";
 import { activeJobs, begin, cluster, link, linkSince, lists, now } from "./store.js";
 import { t } from "./text.js";
+import { open } from "./view/actions.js";
 import { DetailPage } from "./view/detail.js";
 import { Dock } from "./view/dock.js";
 import { FormDrawer } from "./view/form.js";
@@ -77,7 +78,7 @@ function Page() {
 function App() {
   if (session.value === undefined) return html`<p class="empty">${t.list.loading}</p>`;
   if (session.value === null) return html`<${LogIn} />`;
-  return html`<a class="to-main" href="#main">${t.skip}</a><div class="frame"><${Top} /><${Nav} /><main id="main" tabindex="-1"><${Page} /></main><${Dock} /></div><${FormDrawer} /><${SessionGuard} />`;
+  return html`<a class="to-main" href="#main">${t.skip}</a><div class="frame" inert=${Boolean(open.value) || expired.value}><${Top} /><${Nav} /><main id="main" tabindex="-1"><${Page} /></main><${Dock} /></div><${FormDrawer} /><${SessionGuard} />`;
 }
 
 document.addEventListener("keydown", (event) => {
@@ -90,7 +91,8 @@ document.addEventListener("keydown", (event) => {
 });
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
-    if (!menu.contains(/** @type {Node} */ (event.target))) menu.removeAttribute("open");
+    const target = /** @type {Element} */ (event.target);
+    if (!menu.contains(target) || target.closest(".pop button")) menu.removeAttribute("open");
   }
 });
 

@@ -37,8 +37,9 @@ export function remember(values) {
 window.addEventListener("popstate", () => (route.value = read()));
 document.addEventListener("click", (event) => {
   const link = /** @type {HTMLElement} */ (event.target).closest?.("a");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || link.target) return;
-  if (link.origin !== location.origin || !link.pathname.startsWith(BASE) || link.pathname.endsWith(".html")) return;
+  if (!link?.hasAttribute("href") || event.ctrlKey || event.metaKey || event.shiftKey || link.getAttribute("target")) return;
+  const { origin, pathname, search } = new URL(link.getAttribute("href") ?? "", location.href); // links in pictures have no such members
+  if (origin !== location.origin || !pathname.startsWith(BASE) || pathname.endsWith(".html")) return;
   event.preventDefault();
-  go(link.pathname.slice(BASE.length) + link.search);
+  go(pathname.slice(BASE.length) + search);
 });

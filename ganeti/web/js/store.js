@@ -3,6 +3,7 @@ import { ApiError, failureOf, get, maybe, query, send, trouble } from "./api.js"
 import { batch, computed, signal } from "./html.js";
 import { KINDS } from "./kinds.js";
 import { seconds } from "./model/format.js";
+import { silentNodes } from "./model/mirrors.js";
 import { merged, toObjects } from "./model/rows.js";
 import { Frames, pause, stale } from "./model/stream.js";
 
@@ -135,9 +136,16 @@ function loadAll() {
 }
 
 async function loadCluster() {
-  const [info, found] = await Promise.all([get("/2/info"), maybe("/2/health").catch(() => null)]);
+  const [info] = await Promise.all([get("/2/info"), loadHealth()]);
   cluster.value = info;
+}
+
+/** Loads what no event tells of. A node that goes or comes changes lists, too. */
+async function loadHealth() {
+  const before = health.value;
+  const found = await maybe("/2/health").catch(() => before);
   health.value = found;
+  if (before && found && `${silentNodes(before)}` !== `${silentNodes(found)}`) ["node", "instance"].forEach((kind) => refresh(kind, "*"));
 }
 
 /** Loads what every page needs, and follows events; tries until the server answers. */
@@ -160,6 +168,8 @@ export async function begin() {
 
 /** Milliseconds without even a heartbeat, of which one comes every 5 seconds, until the connection counts as lost. */
 const SILENCE = 12_000;
+/** Milliseconds between two looks at the health of the cluster. */
+const LOOK = 15_000;
 let last = "";
 let running = false;
 
@@ -297,6 +307,7 @@ export async function loadLog(id) {
   return job;
 }
 
+window.setInterval(() => link.value === "live" && document.visibilityState === "visible" && void loadHealth(), LOOK);
 window.setInterval(() => (now.value = Date.now() / 1000), 1000);
 // For tests and for the console of a browser.
 Object.assign(window, { ganeti: { delays, link } });

@@ -4,7 +4,7 @@ import { moment, plain } from "./format.js";
 /** @typedef {{title: string, values: {key: string, before: string | null, after: string | null}[], more: number}} Touch */
 
 /** Values of a new object that say nothing to a person. */
-const DULL = ["uuid", "ctime", "mtime", "serial_no"];
+const DULL = ["uuid", "ctime", "mtime", "serial_no", "reservations", "ext_reservations"];
 const MOST = 8;
 
 /**

@@ -1,7 +1,7 @@
 // Buttons for what can be done with objects; each opens the form of its request.
 import { session } from "../api.js";
 import { html, signal } from "../html.js";
-import { KINDS } from "../kinds.js";
+import { CLUSTER_ACTIONS, KINDS } from "../kinds.js";
 import { describe, permits } from "../model/form.js";
 import { api } from "../store.js";
 import { t } from "../text.js";
@@ -28,6 +28,19 @@ export function CreateButtons({ kind }) {
     onClick=${() => (open.value = { action, kind, rows: [] })}>${action.label}</button>`)}</span>`;
 }
 
+/** Buttons; the last ones are in a menu. @param {any[]} buttons @param {number} most */
+function arrange(buttons, most) {
+  const rest = buttons.slice(most);
+  return html`<span class="actions">${buttons.slice(0, most)}
+    ${rest.length > 0 && html`<details class="menu"><summary>${t.actions.more}</summary><div class="pop">${rest}</div></details>`}</span>`;
+}
+
+/** Actions for the cluster. @param {{name: string}} props */
+export function ClusterActions({ name }) {
+  return arrange(CLUSTER_ACTIONS.filter(isOffered).map((action) => html`<button key=${action.label}
+    onClick=${() => (open.value = { action, kind: "node", rows: [], subject: name })}>${action.label}</button>`), 2);
+}
+
 /** Actions for one object, or for several. @param {{kind: string, rows: Record<string, any>[], most?: number}} props */
 export function Actions({ kind, rows, most = 6 }) {
   const fitting = KINDS[kind].actions
@@ -35,11 +48,8 @@ export function Actions({ kind, rows, most = 6 }) {
     .filter((action) => rows.every((row) => !action.when || action.when(row)))
     .filter(isOffered);
   const button = (/** @type {import("../kinds.js").Action} */ action) => html`<button key=${action.label} class=${/Remove$|Release/.test(action.label) ? "danger" : ""}
-    onClick=${(/** @type {any} */ event) => (event.target.closest("details")?.removeAttribute("open"), (open.value = { action, kind, rows }))}>${action.label}</button>`;
-  const few = fitting.slice(0, most);
-  const rest = fitting.slice(most);
-  return html`<span class="actions">${few.map(button)}
-    ${rest.length > 0 && html`<details class="menu"><summary>${t.actions.more}</summary><div class="pop">${rest.map(button)}</div></details>`}</span>`;
+    onClick=${() => (open.value = { action, kind, rows })}>${action.label}</button>`;
+  return arrange(fitting.map(button), most);
 }
 
 /** An action on a part of an instance. @param {{action: import("../kinds.js").Action, row: Record<string, any>, typed?: Record<string, any>, subject?: string}} props */

@@ -2,11 +2,12 @@
 import { get, maybe, query } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
 import { KINDS } from "../kinds.js";
-import { clock, moment, plain, size } from "../model/format.js";
+import { clock, moment, plain, short, size } from "../model/format.js";
 import { touches } from "../model/history.js";
+import { mirrorOf } from "../model/mirrors.js";
 import { toObjects } from "../model/rows.js";
 import { url } from "../router.js";
-import { events, healed, lists, need, problems } from "../store.js";
+import { events, healed, health, lists, need, problems } from "../store.js";
 import { t } from "../text.js";
 import { Actions } from "./actions.js";
 import { Graphs } from "./graphs.js";
@@ -58,13 +59,19 @@ function InstanceParts({ row }) {
   const macs = row["nic.macs"] ?? [];
   const at = (/** @type {string} */ field, /** @type {number} */ index) => plain((row[field] ?? [])[index]);
   return html`<section class="panel"><h2>${t.detail.disks}</h2>
-    <${Table} empty=${t.list.none} head=${[t.fields.index, t.fields.size, t.fields.template, t.fields.nodes, t.fields.uuid]}
-      rows=${disks.map((disk) => [disk.index, size(disk.size), disk.template, plain(disk.nodes), html`<a class="mono" href=${url("disks", disk.uuid)} title=${disk.uuid}>${disk.uuid.slice(0, 8)}</a>`])} /></section>
+    <${Table} empty=${t.list.none} head=${[t.fields.index, t.fields.size, t.fields.template, t.fields.nodes, t.detail.mirrors, t.fields.uuid]}
+      rows=${disks.map((disk) => [disk.index, size(disk.size), disk.template, (disk.nodes ?? []).map(short).join(", ") || "–", html`<${Mirror} disk=${disk} />`, html`<a class="mono" href=${url("disks", disk.uuid)} title=${disk.uuid}>${disk.uuid.slice(0, 8)}</a>`])} /></section>
   <section class="panel"><h2>${t.detail.nics}</h2>
     <${Table} empty=${t.list.none} head=${["", t.detail.mac, t.detail.ip, t.fields.mode, t.detail.link, t.detail.networkName]}
       rows=${macs.map((/** @type {string} */ mac, /** @type {number} */ index) => [index, mac, at("nic.ips", index), at("nic.modes", index), at("nic.links", index), at("nic.networks.names", index)])} /></section>
   <${Snapshots} row=${row} /><${Backups} row=${row} />
   <${Parameters} name=${row.name} mark=${row.serial_no} />`;
+}
+
+/** @param {{disk: Record<string, any>}} props */
+function Mirror({ disk }) {
+  const found = mirrorOf(disk, health.value);
+  return found ? html`<${Status} value=${found.level} text=${found.text || t.detail.inSync} />` : html`<span>–</span>`;
 }
 
 /** @param {{name: string, mark: any}} props */
@@ -136,7 +143,7 @@ function JobPage({ job }) {
       <section class="panel"><h2>${t.detail.summary}</h2><dl class="facts">${KINDS.job.columns.map((column) => html`<div key=${column.field}><dt>${column.label}</dt><dd><${Cell} row=${job} column=${{ ...column, kind: column.kind === "link" ? "" : column.kind }} kind="job" /></dd></div>`)}</dl></section>
       ${why?.waits_for && html`<section class="panel wide"><h2>${t.jobs.why}</h2><${Chain} why=${why} /></section>`}
       <section class="panel wide"><h2>${t.jobs.log}</h2><${JobLog} job=${job} /></section>
-      <section class="panel wide"><h2>${t.jobs.opcodes}</h2>${(whole?.ops ?? []).map((/** @type {any} */ op, /** @type {number} */ index) => html`<div key=${index}><h3>${op.OP_ID} ${whole.opstatus?.[index]}</h3><pre>${JSON.stringify(op, null, 1)}</pre>
-        ${whole.opresult?.[index] != null && html`<h3>${t.jobs.result}</h3><pre>${JSON.stringify(whole.opresult[index], null, 1)}</pre>`}</div>`)}</section>
+      <section class="panel wide"><h2>${t.jobs.opcodes}</h2>${(whole?.ops ?? []).map((/** @type {any} */ op, /** @type {number} */ index) => html`<div key=${index}><h3>${op.OP_ID} ${whole.opstatus?.[index]}</h3><pre tabindex="0">${JSON.stringify(op, null, 1)}</pre>
+        ${whole.opresult?.[index] != null && html`<h3>${t.jobs.result}</h3><pre tabindex="0">${JSON.stringify(whole.opresult[index], null, 1)}</pre>`}</div>`)}</section>
     </div></section>`;
 }

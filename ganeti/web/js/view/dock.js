@@ -3,7 +3,7 @@ import { call, get } from "../api.js";
 import { effect, html, signal, useEffect, useRef } from "../html.js";
 import { picture } from "../model/chain.js";
 import { clock, plain } from "../model/format.js";
-import { go, url } from "../router.js";
+import { url } from "../router.js";
 import { activeJobs, healed, lists, loadLog, logs } from "../store.js";
 import { t } from "../text.js";
 import { Elapsed, Status } from "./parts.js";
@@ -109,15 +109,15 @@ export function Chain({ why }) {
   const y = (/** @type {number} */ row) => 4 + row * (HIGH + 10);
   const cut = (/** @type {string} */ text, /** @type {number} */ most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
   return html`<figure class="chain"><figcaption>${found.text}${found.release && html` <b>${t.jobs.released}</b>${found.release}`}</figcaption>
-    <svg width=${x(found.levels)} height=${y(found.rows)} role="img" aria-label=${found.text}>
+    <svg width=${x(found.levels)} height=${y(found.rows)} role="group" aria-label=${found.text}>
       ${found.lines.map(([from, to, note]) => {
         const a = found.boxes[from];
         const b = found.boxes[to];
         return html`<g key=${`${from}-${to}`}><title>${note}</title><path class="line" d=${`M${x(a.level) + WIDE} ${y(a.row) + HIGH / 2} L${x(b.level) - 3} ${y(b.row) + HIGH / 2}`} /><path class="tip" d=${`M${x(b.level) - 8} ${y(b.row) + HIGH / 2 - 4} l6 4 l-6 4 z`} /></g>`;
       })}
-      ${found.boxes.map((box) => html`<g key=${box.id} class=${`box ${box.status}`} onClick=${() => go(`jobs/${box.id}`)}>
+      ${found.boxes.map((box) => html`<a key=${box.id} class=${`box ${box.status}`} href=${url("jobs", String(box.id))}>
         <rect x=${x(box.level)} y=${y(box.row)} width=${WIDE} height=${HIGH} rx="4" />
         <text x=${x(box.level) + 9} y=${y(box.row) + 19}>${cut(`${box.id} ${box.title}`, 32)}</text>
-        <text class="small" x=${x(box.level) + 9} y=${y(box.row) + 36}>${cut(`${box.status} ${box.note}`, 38)}</text></g>`)}
+        <text class="small" x=${x(box.level) + 9} y=${y(box.row) + 36}>${cut(`${box.status} ${box.note}`, 38)}</text></a>`)}
     </svg></figure>`;
 }

@@ -1,5 +1,5 @@
 // The form of a request beside the page: fields, plan, the same as a command, and what it does.
-import { ApiError, call, resultOf, session } from "../api.js";
+import { ApiError, call, expired, resultOf, session } from "../api.js";
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { KINDS } from "../kinds.js";
 import { commandLine, curl } from "../model/command.js";
@@ -36,12 +36,14 @@ function Drawer({ form, given }) {
   const [state, setState] = useState({ busy: false, problem: "", note: "", plan: /** @type {any} */ (null) });
   const [sure, setSure] = useState("");
   const dialog = useRef(/** @type {HTMLElement | null} */ (null));
+  // An effect would come too late: the page behind a form has no focus.
+  const [opener] = useState(() => /** @type {HTMLElement | null} */ (document.activeElement));
   useEffect(() => {
-    const before = /** @type {HTMLElement | null} */ (document.activeElement);
     /** @type {HTMLElement | null | undefined} */ (dialog.current?.querySelector("input, select, button.primary"))?.focus();
     // Nothing there may be focused, as with a form whose only button waits for more: Escape is still heard.
     if (!dialog.current?.contains(document.activeElement)) dialog.current?.focus();
-    return () => before?.focus();
+    // What opened it may be in a menu that is closed by now.
+    return () => (opener?.closest("details.menu")?.querySelector("summary") ?? opener)?.focus();
   }, []);
   /** @type {ReturnType<typeof arrange>} */
   const parts = useMemo(() => arrange(form, action.first ?? []), [form]);
@@ -97,7 +99,7 @@ function Drawer({ form, given }) {
     all=${{ ...typed, "=hypervisor": rows[0]?.hypervisor }} onChange=${(/** @type {any} */ value) => setTyped((/** @type {Row} */ old) => ({ ...old, [field.name]: value }))} />`;
 
   return html`<div class="veil" onClick=${close}></div>
-  <aside class="drawer" role="dialog" aria-modal="true" aria-labelledby="form-title" tabindex="-1" ref=${dialog} onKeyDown=${(/** @type {KeyboardEvent} */ e) => e.key === "Escape" && close()}>
+  <aside class="drawer" role="dialog" aria-modal="true" aria-labelledby="form-title" tabindex="-1" inert=${expired.value} ref=${dialog} onKeyDown=${(/** @type {KeyboardEvent} */ e) => e.key === "Escape" && close()}>
     <form onSubmit=${submit} autocomplete="off">
     <header><h2 id="form-title">${action.label} <span class="of">${names.length > 1 ? t.form.bulk(names.length) : names[0] ?? ""}</span></h2>
       <button type="button" class="quiet" aria-label=${t.form.close} onClick=${close}>×</button></header>
@@ -143,5 +145,5 @@ function Plan({ plan }) {
       ${moves.map((move) => item(true, move.instance, move.text))}${stay.map((one) => item(false, one.instance, one.text))}</ul>
     ${known && !isPlace && !moves.length && html`<p>${t.form.noMoves}</p>`}
     ${(plan.hints ?? []).map((/** @type {{text: string}} */ hint) => html`<p key=${hint.text}>${t.form.hint} ${hint.text}</p>`)}
-    ${!known && html`<pre>${JSON.stringify(plan, null, 1)}</pre>`}</section>`;
+    ${!known && html`<pre tabindex="0">${JSON.stringify(plan, null, 1)}</pre>`}</section>`;
 }

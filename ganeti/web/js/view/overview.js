@@ -6,6 +6,7 @@ import { capacity, findings, guestsNotAsWanted, lateBackups } from "../model/ove
 import { url } from "../router.js";
 import { activeJobs, cluster, events, healed, health, lists, need, now } from "../store.js";
 import { t } from "../text.js";
+import { ClusterActions } from "./actions.js";
 import { Changes } from "./detail.js";
 import { Bar, Elapsed, Ref, Status } from "./parts.js";
 
@@ -23,7 +24,7 @@ export function OverviewPage() {
     return () => clearTimeout(timer);
   }, [newest, healed.value]);
   const info = cluster.value ?? {};
-  return html`<section class="page overview"><header class="page-head"><h1>${info.name ?? t.nav.overview}</h1><span class="of">${info.software_version} · ${t.roles.M} ${short(info.master)} · ${plain(info.enabled_hypervisors)}</span></header>
+  return html`<section class="page overview"><header class="page-head"><h1>${info.name ?? t.nav.overview}</h1><span class="of">${info.software_version} · ${t.roles.M} ${short(info.master)} · ${plain(info.enabled_hypervisors)}</span><span class="grow"></span><${ClusterActions} name=${info.name} /></header>
     <div class="panels">
       <${Health} />
       <section class="panel"><h2><a href=${url("jobs")}>${o.running}</a></h2>${activeJobs.value.length ? html`<ul class="plain jobs">${activeJobs.value.slice(0, 12).map((job) => html`<li key=${job.id}><a href=${url("jobs", String(job.id))}>${job.id}</a> <${Status} value=${job.status} /> <span class="what">${plain(job.summary)}</span> <${Elapsed} job=${job} /></li>`)}</ul>` : html`<p class="empty">${o.jobsNone}</p>`}</section>
