@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import selectors
 import ssl
 import statistics
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from ganeti import constants
 COUNT = 5000
 #: People that look: pages in a browser, pages without one, consoles of one guest.
 PAGES, STREAMS, CONSOLES = 3, 97, 50
+#: Servers that scrape at once, and how often each does.
+SCRAPERS, SCRAPES = 10, 5
 WATCHED = "watched.example.com"
 #: Scrolls a list for three seconds, three rows with each frame: frames a second, the longest frame
 #: in milliseconds, pixels scrolled, and rows that the page holds.
@@ -147,6 +151,33 @@ def resident(pid: int) -> float:
     """Mebibytes of memory that a process uses."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def test_ten_servers_scrape_at_once(many: Local) -> None:
+    pid = many.pid(constants.RAPI)
+    start, times, texts = threading.Barrier(SCRAPERS), [], []
+
+    def scrape(visitor: Visitor) -> None:
+        for _ in range(SCRAPES):
+            start.wait()
+            began = time.monotonic()
+            texts.append(visitor.scrape())
+            times.append(time.monotonic() - began)
+
+    with contextlib.ExitStack() as stack:
+        visitors = [stack.enter_context(Visitor(many)) for _ in range(SCRAPERS)]
+        before = resident(pid)
+        with ThreadPoolExecutor(SCRAPERS) as pool:
+            list(pool.map(scrape, visitors))
+        after = resident(pid)
+    whole = [gzip.decompress(text) for text in texts]
+    sizes = f"{len(whole[0]) / 1024:.0f} KiB, {len(texts[0]) / 1024:.0f} by gzip"
+    print(f"\n{SCRAPERS} servers scrape {SCRAPES} times at once, {COUNT} instances: {sizes}")
+    print(f"  {show(sorted(times))}, the first {max(times[:SCRAPERS]) * 1000:.0f} ms")
+    print(f"  {constants.RAPI}: {before:.0f} to {after:.0f} MiB")
+    assert all(b"ganeti_cluster_info{" in text and text.endswith(b"\n") for text in whole)
+    assert after - before < 64
+    assert statistics.median(times) < 1
 
 
 def threads(pid: int) -> int:

@@ -56,6 +56,13 @@ class Visitor:
         assert status == 200, value
         return value
 
+    def scrape(self) -> bytes:
+        """The metrics, compressed, as Prometheus asks for them."""
+        self._kept.request("GET", "/metrics", headers={**self._headers, "Accept-Encoding": "gzip"})
+        answer = self._kept.getresponse()
+        assert answer.status == 200
+        return answer.read()
+
     def await_job(self, number: int) -> str:
         """The status of a job when it has ended."""
         while True:
