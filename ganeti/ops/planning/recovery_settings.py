@@ -12,10 +12,10 @@ from ganeti.ops.planning.os_settings import Values
 from ganeti.recovery import bounds
 from ganeti.recovery.ladder import list_devices
 
-#: Longest silence in seconds that somebody may be allowed. The shortest ones follow from calls
-#: every 5 seconds, of which some must have failed.
+#: Longest silence in seconds that somebody may be allowed.
 _LONGEST_SILENCE = 3600
-
+#: Shortest silence of the master: it calls candidates every 5 seconds, and some must have failed.
+_SHORTEST_FAILOVER = 15
 
 #: Seconds from the end of its patience until a candidate is the master and has called all nodes.
 _NEW_MASTER = 25
@@ -24,7 +24,11 @@ _NEW_MASTER = 25
 def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values:
     """What the cluster does by itself when a master or a node is silent; 0 is stored as None."""
     values: Values = {}
-    for name, shortest in (("auto_failover_after", 15), ("auto_fence_after", 30)):
+    shortest_silence = (
+        ("auto_failover_after", _SHORTEST_FAILOVER),
+        ("auto_fence_after", bounds.SHORTEST_NODE_LEASE),
+    )
+    for name, shortest in shortest_silence:
         limit = getattr(op, name)
         if limit is None:
             continue

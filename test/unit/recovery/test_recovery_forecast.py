@@ -37,6 +37,13 @@ def test_what_is_not_set_ends_it() -> None:
     assert "nothing can prove its death" in last(BOTH, devices=())
 
 
+def test_only_the_last_moment_proves_a_death_and_only_when_something_can() -> None:
+    found = foresee(BOTH, master=True, watchdog=True, devices=["fence agent x"])
+    assert [moment.proves for moment in found] == [False, False, False, True]
+    found = foresee(Rules(60, 0), master=True, watchdog=False, devices=["fence agent x"])
+    assert found == [Moment(0, "nothing by itself: auto_failover_after is not set")]
+
+
 def test_the_watchdog_of_a_dead_master_proves_nothing_to_the_next_one() -> None:
     [*_others, last] = foresee(BOTH, master=True, watchdog=True, devices=[])
     assert (last.proves, last.text) == (

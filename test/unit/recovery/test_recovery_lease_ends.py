@@ -15,6 +15,11 @@ def test_everybody_stops_before_others_count_on_it() -> None:
     assert bounds.count_acting(30) + bounds.count_watchdog(30) < bounds.count_waiting(30)
 
 
+def test_a_lease_of_a_minute_is_renewed_every_five_seconds() -> None:
+    assert 60 / bounds.CALLS == 5
+    assert bounds.SHORTEST_NODE_LEASE == 30
+
+
 def test_a_lease_begins_with_the_stamp_and_not_with_the_call() -> None:
     holder = Holder("boot")
     assert (holder.acts_until, holder.needed, holder.seconds) == (None, False, 0.0)
