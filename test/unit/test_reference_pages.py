@@ -32,6 +32,13 @@ def test_a_page_that_does_not_fit_is_shown_and_can_be_written(tmp_path: Path) ->
     assert page.read_text() == (ROOT / "doc" / "reference" / "query-fields.md").read_text()
 
 
+def test_every_parameter_has_a_meaning() -> None:
+    page = (ROOT / "doc" / "reference" / "parameters.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert len(rows) > 100
+    assert [row for row in rows if row.endswith("| |")] == []
+
+
 def test_every_program_has_a_man_page() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pages = {page.stem for page in (ROOT / "doc/reference/man").glob("*.8")}
