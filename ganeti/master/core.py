@@ -11,7 +11,7 @@ from typing import Any
 from ganeti.base import jsonio, position
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.config import vote
-from ganeti.config.reservations import Reservations
+from ganeti.config.job_claims import JobClaims
 from ganeti.config.store import Store
 from ganeti.jobs.execution import JobHandle
 from ganeti.jobs.files import JobFiles
@@ -82,7 +82,7 @@ class Core:
             raise
         self.facts = facts.Facts(paths)
         self.locks = LockManager([level.label for level in LockLevel], clock)
-        self.reservations = Reservations()
+        self.claims = JobClaims()
         self.queue = JobQueue(
             self.job_files,
             self.locks,
@@ -260,7 +260,7 @@ class Core:
             store=self.store,
             rpc=self.rpc,
             locks=self.locks,
-            reservations=self.reservations,
+            claims=self.claims,
             clock=self.clock,
             paths=self.paths,
             services=self,

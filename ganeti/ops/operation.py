@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
 
 from ganeti.base.clock import Clock
 from ganeti.config.changes import Author
-from ganeti.config.reservations import Reservations
+from ganeti.config.job_claims import JobClaims
 from ganeti.config.store import Store
 from ganeti.jobs.execution import JobHandle, Need
 from ganeti.locking.manager import LockManager
@@ -58,7 +58,7 @@ class Context:
     store: Store
     rpc: NodeRpc
     locks: LockManager
-    reservations: Reservations
+    claims: JobClaims
     clock: Clock
     paths: Paths
     services: Services
@@ -102,8 +102,9 @@ class Context:
     def downgrade(self, level: LockLevel) -> None:
         self.locks.downgrade(self.job.job_id, level)
 
-    def reserve(self, kind: str, value: str) -> None:
-        self.reservations.reserve(kind, value, self.job.job_id)
+    def claim(self, kind: str, value: str) -> None:
+        """Claim a value for the job; see :meth:`JobClaims.claim`."""
+        self.claims.claim(kind, value, self.job.job_id)
 
 
 class Operation(ABC, Generic[O, R]):

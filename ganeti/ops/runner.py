@@ -92,7 +92,7 @@ class OpExecution:
         """Release locks, reservations and chosen places, whatever happened."""
         job_id = self._ctx.job.job_id
         self._ctx.locks.release(job_id)
-        self._ctx.reservations.release(job_id)
+        self._ctx.claims.release(job_id)
         self._ctx.boards.release(job_id)
         try:
             self._needs.close()  # type: ignore[attr-defined]

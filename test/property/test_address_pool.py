@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from ganeti import constants, errors
 from ganeti.config import verify
 from ganeti.config.changes import Draft
-from ganeti.config.reservations import Reservations
+from ganeti.config.job_claims import JobClaims
 from ganeti.model import address_pool, base
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config, ConfigData
@@ -69,7 +69,7 @@ class Pools(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.config = first_state()
-        self.promises = Reservations()
+        self.claims = JobClaims()
         self.job = 0
         #: jobs that have addresses promised: (job, instance, cards)
         self.open: list[tuple[int, str, tuple[Nic, ...]]] = []
@@ -92,7 +92,7 @@ class Pools(RuleBasedStateMachine):
         cards: list[Nic] = []
         try:
             for number, (network, text) in enumerate(wanted):
-                found = self.promises.address(
+                found = self.claims.claim_address(
                     text, network, lambda: self.config, self.job, external=external
                 )
                 cards.append(
@@ -106,13 +106,13 @@ class Pools(RuleBasedStateMachine):
             if len({(card.network, card.ip) for card in cards}) < len(cards):
                 raise errors.OpPrereqError("twice")
         except errors.GanetiError:
-            self.promises.release(self.job)
+            self.claims.release(self.job)
             return
         self.open.append((self.job, name, tuple(cards)))
 
     @rule(pick=st.integers(0, 9), done=st.booleans())
     def end(self, pick: int, done: bool) -> None:
-        """A job records its instance, or fails; then its promises end."""
+        """A job records its instance, or fails; then its claims end."""
         if not self.open:
             return
         job, name, cards = self.open.pop(pick % len(self.open))
@@ -120,7 +120,7 @@ class Pools(RuleBasedStateMachine):
             old = self.config.instances.get(name)
             new = Instance(uuid=name, name=name, primary_node="node", forthcoming=True)  # type: ignore[arg-type]
             self._change(lambda draft: draft.put(base.replace(old or new, nics=cards)))
-        self.promises.release(job)
+        self.claims.release(job)
 
     @rule(name=NAMES)
     def remove(self, name: str) -> None:

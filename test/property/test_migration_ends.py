@@ -141,7 +141,7 @@ class World:
             store=wire,
             rpc=wire,
             locks=wire,
-            reservations=wire,  # type: ignore[arg-type]
+            claims=wire,  # type: ignore[arg-type]
             clock=SYSTEM,
             paths=self.paths["s"],
             services=wire,

@@ -29,7 +29,7 @@ from ganeti.bootstrap import defaults, init
 from ganeti.bootstrap.settings import InitSettings
 from ganeti.config import ssconf, verify
 from ganeti.config.changes import Author, Draft
-from ganeti.config.reservations import Reservations
+from ganeti.config.job_claims import JobClaims
 from ganeti.config.store import Store, write_checkpoint
 from ganeti.jobs.execution import Need
 from ganeti.locking.manager import LockManager
@@ -191,7 +191,7 @@ class OneProcess:
         self.store = _Store(self.paths["node1"])
         self.store.step = self._step  # type: ignore[method-assign]
         self.locks = LockManager([level.label for level in LockLevel])
-        self.reservations = Reservations()
+        self.claims = JobClaims()
         self.boards = Boards()
         locks.create(self.locks, self.config)
         self.store.add_listener(lambda before, after: locks.follow(self.locks, before, after))
@@ -236,7 +236,7 @@ class OneProcess:
             store=self.store,
             rpc=me,
             locks=self.locks,
-            reservations=self.reservations,
+            claims=self.claims,
             clock=self.clock,
             paths=self.paths["node1"],
             services=me,

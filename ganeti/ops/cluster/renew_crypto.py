@@ -56,7 +56,7 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
 
     def decide(self) -> _Plan:
         try:
-            self.ctx.reserve("renewal", "certificates")
+            self.ctx.claim("renewal", "certificates")
         except errors.ReservationError as err:
             raise errors.make_state_error("another job is renewing certificates") from err
         self._ssh()

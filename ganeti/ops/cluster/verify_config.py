@@ -32,7 +32,7 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
             report.error("ECLUSTERDANGLINGINST", "node", node, text)
         self._check_interrupted(report)
         self._check_upgrade(report)
-        images.check_interrupted(report, ctx.config, ctx.reservations.list_jobs(image_rules.NAMES))
+        images.check_interrupted(report, ctx.config, ctx.claims.list_jobs(image_rules.NAMES))
         report.section("Verifying cluster certificate files")
         certificates.authority(report, name, ctx.paths, ctx.clock.now())
         certificates.renewal(report, ctx.config, ctx.paths)

@@ -39,7 +39,7 @@ class GroupAdd(
     def decide(self) -> _Plan:
         op, config = self.op, self.ctx.config
         group_settings.check_name(config, op.group_name)
-        self.ctx.reserve("node group name", op.group_name)
+        self.ctx.claim("node group name", op.group_name)
         bare = NodeGroup(uuid=self.found, name=op.group_name)
         group = base.replace(bare, **group_settings.values(config, bare, op))
         network = config.cluster.instance_communication_network

@@ -14,7 +14,7 @@ class GroupRename(GroupOperation[OpGroupRename, str]):
 
     def check(self) -> None:
         group_settings.check_name(self.ctx.config, self.op.new_name)
-        self.ctx.reserve("node group name", self.op.new_name)
+        self.ctx.claim("node group name", self.op.new_name)
 
     def hooks(self) -> Hooks:
         config = self.ctx.config

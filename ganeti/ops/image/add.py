@@ -33,7 +33,7 @@ class ImageAdd(PlannedOperation[OpImageAdd, Image, str]):
     def decide(self) -> Image:
         op, ctx = self.op, self.ctx
         image_rules.check_new_name(ctx.config, op.image_name)
-        ctx.reserve(image_rules.NAMES, op.image_name)
+        ctx.claim(image_rules.NAMES, op.image_name)
         return Image(
             uuid=ImageUuid(str(uuid.uuid4())),
             name=op.image_name,

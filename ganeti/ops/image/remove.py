@@ -16,7 +16,7 @@ class ImageRemove(PlannedOperation[OpImageRemove, Image, None]):
     def decide(self) -> Image:
         ctx = self.ctx
         image = ctx.config.image(self.op.image_name)
-        image_rules.check_removable(image, ctx.reservations.list_jobs(image_rules.NAMES))
+        image_rules.check_removable(image, ctx.claims.list_jobs(image_rules.NAMES))
         return image
 
     def hooks(self) -> Hooks:

@@ -16,7 +16,7 @@ class ImageRename(PlannedOperation[OpImageRename, Image, str]):
         ctx = self.ctx
         image = image_rules.choose(ctx.config, self.op.image_name)
         image_rules.check_new_name(ctx.config, self.op.new_name)
-        ctx.reserve(image_rules.NAMES, self.op.new_name)
+        ctx.claim(image_rules.NAMES, self.op.new_name)
         return image
 
     def hooks(self) -> Hooks:

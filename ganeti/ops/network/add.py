@@ -29,7 +29,7 @@ class NetworkAdd(
         op, config = self.op, self.ctx.config
         network_settings.check_name(config, op.network_name)
         tag_rules.check(op.tags)
-        self.ctx.reserve("network name", op.network_name)
+        self.ctx.claim("network name", op.network_name)
         network = network_settings.make_network(config, op, self.found)
         if op.conflicts_check:
             for address in network_settings.list_cluster_addresses(config, network):

@@ -14,7 +14,7 @@ class NetworkRename(NetworkOperation[OpNetworkRename, str]):
 
     def check(self) -> None:
         network_settings.check_name(self.ctx.config, self.op.new_name)
-        self.ctx.reserve("network name", self.op.new_name)
+        self.ctx.claim("network name", self.op.new_name)
 
     def hooks(self) -> Hooks:
         config = self.ctx.config

@@ -240,7 +240,7 @@ def _mirror(ctx: Context, layout: Layout) -> MirrorPlace | None:
     """Minors and secret of a mirrored disk; its port is given when it is recorded."""
     if not TEMPLATES.get(layout.kind).traits.mirrored:
         return None
-    first, second = ctx.reservations.drbd_minors(layout.nodes, lambda: ctx.config, ctx.job.job_id)
+    first, second = ctx.claims.claim_minors(layout.nodes, lambda: ctx.config, ctx.job.job_id)
     return MirrorPlace((first, second), drbd.new_secret())
 
 
@@ -300,7 +300,7 @@ def put_on_nodes(ctx: Context, disk: Disk, nodes: Sequence[NodeUuid]) -> Disk:
     if drbd.is_drbd(disk):
         known = dict(drbd.minors(disk))
         fresh = [uuid for uuid in nodes if uuid not in known]
-        minors = ctx.reservations.drbd_minors(fresh, lambda: ctx.config, ctx.job.job_id)
+        minors = ctx.claims.claim_minors(fresh, lambda: ctx.config, ctx.job.job_id)
         known.update(zip(fresh, minors))
         _first, _second, port, _minor, _other, secret = logical_id
         logical_id = (*nodes, port, *(known[uuid] for uuid in nodes), secret)

@@ -161,7 +161,7 @@ def _mac(ctx: Context, index: int, nic: Nic, item: NicParams, network: Network |
         raise errors.make_invalid_error(f"NIC {index}: '{item.mac}' is not a MAC address")
     config = ctx.config
     prefix = (network.mac_prefix if network else None) or config.cluster.mac_prefix
-    return ctx.reservations.mac(wanted, config, prefix, ctx.job.job_id)
+    return ctx.claims.claim_mac(wanted, config, prefix, ctx.job.job_id)
 
 
 def _address(
@@ -199,7 +199,7 @@ def _choose_address(
             f" ({network.network}); give one of it, or ip=pool"
         )
     try:
-        return ctx.reservations.address(
+        return ctx.claims.claim_address(
             wanted,
             network.uuid,
             lambda: ctx.config,

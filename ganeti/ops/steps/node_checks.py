@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ganeti import errors
-from ganeti.config.reservations import MemoryClaim
+from ganeti.config.job_claims import MemoryClaim
 from ganeti.model.names import InstanceUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
@@ -126,7 +126,7 @@ def _claim(
     once are told apart by their hypervisor.
     """
     job_id = ctx.job.job_id
-    found = ctx.reservations.claim_memory(
+    found = ctx.claims.claim_memory(
         MemoryClaim(job_id, node.uuid, uuid, amount, reserves) for uuid, amount in claims.items()
     )
     return found if reserves else [item for item in found if item.reserves]

@@ -8,7 +8,7 @@ import pytest
 from ganeti import errors
 from ganeti.config import drbd, verify
 from ganeti.config.changes import Author, Draft
-from ganeti.config.reservations import Reservations
+from ganeti.config.job_claims import JobClaims
 from ganeti.config.store import Store
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
@@ -39,23 +39,23 @@ def test_lowest_free_minor_of_each_node() -> None:
         mirror("d1", A, B, 11000, 0, 0, "s1"),
         mirror("d2", A, C, 11001, 2, 0, "s2"),
     )
-    found = Reservations().drbd_minors([A, B, C], lambda: config, 1)
+    found = JobClaims().claim_minors([A, B, C], lambda: config, 1)
     assert found == [1, 1, 1]
 
 
 def test_jobs_in_flight_do_not_share_a_minor() -> None:
     config = samples.config()
-    reservations = Reservations()
-    assert reservations.drbd_minors([A, B], lambda: config, 1) == [0, 0]
-    assert reservations.drbd_minors([B, C], lambda: config, 2) == [1, 0]
-    assert reservations.drbd_minors([A, A], lambda: config, 2) == [1, 2]
-    reservations.release(1)
-    assert reservations.drbd_minors([A, B], lambda: config, 3) == [0, 0]
+    claims = JobClaims()
+    assert claims.claim_minors([A, B], lambda: config, 1) == [0, 0]
+    assert claims.claim_minors([B, C], lambda: config, 2) == [1, 0]
+    assert claims.claim_minors([A, A], lambda: config, 2) == [1, 2]
+    claims.release(1)
+    assert claims.claim_minors([A, B], lambda: config, 3) == [0, 0]
 
 
 def test_forthcoming_disk_keeps_its_minor() -> None:
     config = with_disks(mirror("d1", A, B, 11000, 0, 0, "s1", forthcoming=True))
-    assert Reservations().drbd_minors([A, B], lambda: config, 1) == [1, 1]
+    assert JobClaims().claim_minors([A, B], lambda: config, 1) == [1, 1]
 
 
 def test_port_is_given_with_the_disk_and_comes_back_with_it(store: Store) -> None:

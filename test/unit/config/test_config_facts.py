@@ -1,4 +1,4 @@
-"""What follows from a configuration: ssconf files, defects, promises."""
+"""What follows from a configuration: ssconf files, defects, claims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from config_samples import cluster, config, disk, instance, node
 
 from ganeti import constants, errors
 from ganeti.config import ssconf
-from ganeti.config.reservations import Reservations
+from ganeti.config.job_claims import JobClaims
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
@@ -152,49 +152,49 @@ class TestSsconf:
         assert not ssconf.affects(before, after)
 
 
-class TestReservations:
-    def test_a_promise_keeps_others_away_until_its_job_ends(self):
-        promises = Reservations()
-        promises.reserve("IP address", "10.0.0.5", 7)
-        promises.reserve("IP address", "10.0.0.5", 7)
-        promises.reserve("TCP port", "10.0.0.5", 8)  # another kind
+class TestJobClaims:
+    def test_a_claim_keeps_others_away_until_its_job_ends(self):
+        claims = JobClaims()
+        claims.claim("IP address", "10.0.0.5", 7)
+        claims.claim("IP address", "10.0.0.5", 7)
+        claims.claim("TCP port", "10.0.0.5", 8)  # another kind
         with pytest.raises(errors.ReservationError, match=r"10\.0\.0\.5 is being used by job 7"):
-            promises.reserve("IP address", "10.0.0.5", 8)
-        promises.release(7)
-        promises.release(7)
-        promises.reserve("IP address", "10.0.0.5", 8)
+            claims.claim("IP address", "10.0.0.5", 8)
+        claims.release(7)
+        claims.release(7)
+        claims.claim("IP address", "10.0.0.5", 8)
 
     @pytest.mark.parametrize("wanted", ["auto", "generate"])
     def test_a_mac_address_is_made(self, wanted):
-        mac = Reservations().mac(wanted, config(), "aa:00:42", 1)
+        mac = JobClaims().claim_mac(wanted, config(), "aa:00:42", 1)
         assert re.fullmatch(r"aa:00:42(:[0-9a-f]{2}){3}", mac)
 
     def test_a_given_mac_address_must_be_free(self):
-        promises = Reservations()
-        assert promises.mac("aa:00:00:00:00:77", config(), "aa:00:00", 1) == "aa:00:00:00:00:77"
+        claims = JobClaims()
+        assert claims.claim_mac("aa:00:00:00:00:77", config(), "aa:00:00", 1) == "aa:00:00:00:00:77"
         with pytest.raises(errors.ReservationError, match="used by job 1"):
-            promises.mac("aa:00:00:00:00:77", config(), "aa:00:00", 2)
+            claims.claim_mac("aa:00:00:00:00:77", config(), "aa:00:00", 2)
         with pytest.raises(errors.ReservationError, match="used in the cluster"):
-            promises.mac("aa:00:00:00:00:01", config(), "aa:00:00", 2)
+            claims.claim_mac("aa:00:00:00:00:01", config(), "aa:00:00", 2)
 
     def test_no_free_address_is_an_error(self, monkeypatch):
         monkeypatch.setattr("secrets.token_bytes", lambda count: b"\1" * count)
-        promises = Reservations()
-        assert promises.mac("auto", config(), "aa:00:42", 1) == "aa:00:42:01:01:01"
+        claims = JobClaims()
+        assert claims.claim_mac("auto", config(), "aa:00:42", 1) == "aa:00:42:01:01:01"
         with pytest.raises(errors.ReservationError, match="no free MAC address"):
-            promises.mac("auto", config(), "aa:00:42", 1)
+            claims.claim_mac("auto", config(), "aa:00:42", 1)
         used = {"inst-9": instance(9, nics=(Nic(uuid="n", mac="aa:00:42:01:01:01"),))}
         with pytest.raises(errors.ReservationError, match="no free MAC address"):
-            Reservations().mac("auto", config(instances=used), "aa:00:42", 1)
+            JobClaims().claim_mac("auto", config(instances=used), "aa:00:42", 1)
 
     def test_jobs_never_share(self):
-        promises = Reservations()
+        claims = JobClaims()
         got: list[tuple[int, str]] = []
 
         def take(job: int) -> None:
             for number in range(50):
                 try:
-                    promises.reserve("name", str(number), job)
+                    claims.claim("name", str(number), job)
                 except errors.ReservationError:
                     continue
                 got.append((job, str(number)))

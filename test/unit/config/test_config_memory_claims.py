@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ganeti import constants
-from ganeti.config.reservations import MemoryClaim, Reservations
+from ganeti.config.job_claims import JobClaims, MemoryClaim
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config, ConfigData
 from ganeti.model.instance import Instance
@@ -17,14 +17,14 @@ RESERVES = MemoryClaim(2, "n1", "i2", 256, reserves=True)
 
 
 def test_the_later_of_two_sees_the_earlier_and_no_other_node() -> None:
-    claims = Reservations()
+    claims = JobClaims()
     assert claims.claim_memory([STARTS]) == []
     assert claims.claim_memory([RESERVES]) == [STARTS]
     assert claims.claim_memory([replace(STARTS, job_id=3, node="n2")]) == []
 
 
 def test_a_claim_ends_with_its_job() -> None:
-    claims = Reservations()
+    claims = JobClaims()
     claims.claim_memory([STARTS])
     claims.release(STARTS.job_id)
     assert claims.claim_memory([RESERVES]) == []

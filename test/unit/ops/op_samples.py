@@ -9,7 +9,7 @@ from typing import Any
 from ganeti.base.clock import SYSTEM
 from ganeti.bootstrap import defaults
 from ganeti.bootstrap.settings import InitSettings
-from ganeti.config.reservations import Reservations
+from ganeti.config.job_claims import JobClaims
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
@@ -107,7 +107,7 @@ def context(of: Config, job_id: int = 7) -> Context:
         store=store,
         rpc=none,
         locks=none,
-        reservations=Reservations(),
+        claims=JobClaims(),
         clock=SYSTEM,
         paths=Paths(Path("/nowhere")),
         services=none,

@@ -281,7 +281,7 @@ def test_a_mirrored_disk_has_a_minor_on_each_node_and_a_secret() -> None:
     assert {data.dev_type, meta.dev_type} == {DiskTemplate.PLAIN}
     assert first.nodes == data.nodes == meta.nodes == TWO
     # The minors are held for the job, so another job gets others.
-    other = ctx.reservations.drbd_minors(TWO, lambda: ctx.config, 8)
+    other = ctx.claims.claim_minors(TWO, lambda: ctx.config, 8)
     assert other == [2, 2]
 
 

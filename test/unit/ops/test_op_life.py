@@ -9,7 +9,7 @@ import pytest
 
 from ganeti import constants, errors
 from ganeti.base.clock import SYSTEM
-from ganeti.config.reservations import Reservations
+from ganeti.config.job_claims import JobClaims
 from ganeti.jobs.execution import Need
 from ganeti.locking.manager import LockManager
 from ganeti.model.cluster import Cluster
@@ -63,7 +63,7 @@ def ctx(tmp_path) -> Context:
         store=SimpleNamespace(current=state(WEB1)),
         rpc=None,
         locks=manager,  # type: ignore[arg-type]
-        reservations=Reservations(),
+        claims=JobClaims(),
         clock=SYSTEM,
         paths=Paths(tmp_path),
         services=None,  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ class Recorded(Operation[OpTestDummy, str]):
 
     def check(self) -> None:
         self._step("check")
-        self.ctx.reserve("name", "web9")
+        self.ctx.claim("name", "web9")
 
     def preview(self) -> str:
         return "would have"
@@ -167,7 +167,7 @@ def test_locks_and_promises_end_with_the_operation(ctx, fail):
     execution.close()
     execution.close()
     assert ctx.list_held(LockLevel.INSTANCE) == frozenset()
-    ctx.reservations.reserve("name", "web9", JOB + 1)
+    ctx.claims.claim("name", "web9", JOB + 1)
 
 
 def test_some_operations_want_the_cluster_for_themselves(ctx):

@@ -109,7 +109,7 @@ def test_a_given_mac_address_is_taken_in_lower_case_and_held() -> None:
     ctx = context(cluster())
     assert new(ctx, mac=MAC.upper()).mac == MAC
     other = context(ctx.config, job_id=8)
-    other.reservations = ctx.reservations
+    other.claims = ctx.claims
     with pytest.raises(errors.ReservationError, match="is being used by job 7"):
         new(other, mac=MAC)
 

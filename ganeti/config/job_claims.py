@@ -1,6 +1,6 @@
-"""Names, addresses and ports that a running job holds. Memory only.
+"""What running jobs have claimed: names, addresses, DRBD minors and memory. Memory only.
 
-They are released with the job; by then they are in the configuration, or not needed.
+Claims are released with the job; by then they are in the configuration, or not needed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MemoryClaim:
         return found is not None and (self.reserves or bool(found.forthcoming))
 
 
-class Reservations:
+class JobClaims:
     """Thread-safe; kinds are independent of each other."""
 
     def __init__(self) -> None:
@@ -45,27 +45,27 @@ class Reservations:
         self._taken: dict[tuple[str, str], int] = {}
         self._memory: list[MemoryClaim] = []
 
-    def reserve(self, kind: str, value: str, job_id: int) -> None:
-        """Hold a value for a job.
+    def claim(self, kind: str, value: str, job_id: int) -> None:
+        """Claim a value for a job.
 
         Raises:
             ReservationError: another job has it; the text says which.
         """
         with self._mutex:
-            self._reserve(kind, value, job_id)
+            self._claim(kind, value, job_id)
 
     def list_jobs(self, kind: str) -> set[int]:
-        """Jobs that hold a value of a kind."""
+        """Jobs that have claimed a value of a kind."""
         with self._mutex:
             return {owner for (held, _value), owner in self._taken.items() if held == kind}
 
-    def _reserve(self, kind: str, value: str, job_id: int) -> None:
+    def _claim(self, kind: str, value: str, job_id: int) -> None:
         owner = self._taken.setdefault((kind, value), job_id)
         if owner != job_id:
             raise errors.ReservationError(f"{kind} {value} is being used by job {owner}")
 
     def release(self, job_id: int) -> None:
-        """Release all that a job holds. Idempotent."""
+        """Release all claims of a job. Idempotent."""
         with self._mutex:
             for key in [key for key, owner in self._taken.items() if owner == job_id]:
                 del self._taken[key]
@@ -84,28 +84,28 @@ class Reservations:
             jobs, nodes = {each.job_id for each in mine}, {each.node for each in mine}
             return [each for each in self._memory if each.job_id not in jobs and each.node in nodes]
 
-    def mac(self, wanted: str, config: Config, prefix: str, job_id: int) -> str:
-        """Reserve a MAC address: a given one, or a new one for ``auto`` and ``generate``.
+    def claim_mac(self, wanted: str, config: Config, prefix: str, job_id: int) -> str:
+        """Claim a MAC address: a given one, or a new one for ``auto`` and ``generate``.
 
         Raises:
-            ReservationError: the address is used in the cluster or held.
+            ReservationError: the address is used in the cluster or claimed.
         """
         used = {nic.mac for instance in config.instances.values() for nic in instance.nics}
         with self._mutex:
             if wanted not in ("auto", "generate"):
                 if wanted in used:
                     raise errors.ReservationError(f"MAC address {wanted} is used in the cluster")
-                self._reserve("MAC address", wanted, job_id)
+                self._claim("MAC address", wanted, job_id)
                 return wanted
             for _attempt in range(64):
                 tail = secrets.token_bytes(3).hex(":")
                 mac = f"{prefix}:{tail}"
                 if mac not in used and ("MAC address", mac) not in self._taken:
-                    self._reserve("MAC address", mac, job_id)
+                    self._claim("MAC address", mac, job_id)
                     return mac
         raise errors.ReservationError(f"no free MAC address with the prefix {prefix} was found")
 
-    def address(
+    def claim_address(
         self,
         wanted: str,
         network: NetworkUuid,
@@ -114,14 +114,14 @@ class Reservations:
         *,
         external: bool = False,
     ) -> str:
-        """Reserve an IPv4 address of a network (uuid): a given one, for ``pool`` the lowest free.
+        """Claim an IPv4 address of a network (uuid): a given one, for ``pool`` the lowest free.
 
         ``external`` allows one that is reserved for something else than NICs. ``current``
-        is called as for :meth:`drbd_minors`.
+        is called as for :meth:`claim_minors`.
 
         Raises:
             AddressPoolError: it is not in the network, or none is left.
-            ReservationError: it is used, reserved or held.
+            ReservationError: it is used, reserved or claimed.
         """
         with self._mutex:
             config = current()
@@ -140,16 +140,16 @@ class Reservations:
                     f"IP address {wanted} of network {found.name} is used by"
                     f" {_user(config, network, wanted)}"
                 )
-            self._reserve(kind, wanted, job_id)
+            self._claim(kind, wanted, job_id)
             return wanted
 
-    def drbd_minors(
+    def claim_minors(
         self, nodes: Sequence[NodeUuid], current: Callable[[], Config], job_id: int
     ) -> list[int]:
-        """Reserve the lowest free DRBD minor of each node (uuids; one may come twice).
+        """Claim the lowest free DRBD minor of each node (uuids; one may come twice).
 
-        ``current`` returns the newest configuration. It is called while nobody can end a
-        reservation: what a job puts into the configuration is seen there or still reserved.
+        ``current`` returns the newest configuration. It is called while no job can
+        release a claim: what a job puts into the configuration is seen there or still claimed.
         """
         found: list[int] = []
         with self._mutex:
@@ -158,7 +158,7 @@ class Reservations:
                 kind = f"DRBD minor of node {node}"
                 taken = {int(value) for name, value in self._taken if name == kind}
                 minor = drbd.find_free_minor(taken | set(used.get(node, ())))
-                self._reserve(kind, str(minor), job_id)
+                self._claim(kind, str(minor), job_id)
                 found.append(minor)
         return found
 
