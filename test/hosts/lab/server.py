@@ -123,6 +123,11 @@ class Server(Machine):
             times[guest] = int(ticks[0]) / int(ticks[1])
         return times
 
+    def is_idle(self) -> bool:
+        """Whether processes waited for the processor in less than a fifth of the last 10 seconds."""
+        shown = self.sh("head -n 1 /proc/pressure/cpu")  # some avg10=1.23 avg60=...
+        return float(shown.partition("avg10=")[2].split()[0]) < 20.0
+
     def kill(self, guest: str) -> tuple[float, float]:
         """Kill the process of a guest; seconds until it has one again, and until it counts.
 
