@@ -124,7 +124,7 @@ class Server(Machine):
         return times
 
     def is_idle(self) -> bool:
-        """Whether processes waited for the processor in less than a fifth of the last 10 seconds."""
+        """Whether processes waited for the processor in less than 2 of the last 10 seconds."""
         shown = self.sh("head -n 1 /proc/pressure/cpu")  # some avg10=1.23 avg60=...
         return float(shown.partition("avg10=")[2].split()[0]) < 20.0
 
