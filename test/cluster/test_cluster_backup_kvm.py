@@ -406,7 +406,7 @@ def test_a_repository_that_is_not_mounted_does_not_begin_again(guest: Guest) -> 
     try:
         ran = cluster.gnt("backup run", NAME)
         assert ran.code == 1
-        assert "whether the right file system is mounted" in ran.err
+        assert "check that the right file system is mounted" in ran.err
     finally:
         shutil.rmtree(link)
         link.symlink_to(target)

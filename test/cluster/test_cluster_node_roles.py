@@ -105,7 +105,7 @@ def test_a_dead_node_is_set_offline_and_comes_back(cluster: Cluster) -> None:
     finally:
         assert tool("start-node", cluster.directory, "node3").code == 0
     back = cluster.ok("node modify -O no", "node3")
-    assert "set up again" in back.out
+    assert "online again as it was" in back.out
     assert roles(cluster) == "MCC"
 
 
