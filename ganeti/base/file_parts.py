@@ -12,9 +12,10 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 
 #: Path of an object -> members that change, with their new values.
-Parts = dict[str, dict[str, Any]]
+Parts = dict[str, JsonObject]
 #: New content of a file: all of it, or what changes of it.
 Content = bytes | Parts
 
@@ -66,7 +67,7 @@ def apply(data: bytes, parts: Parts) -> bytes:
     return jsonio.dumps_bytes(value)
 
 
-def _find(value: Any, path: str) -> dict[str, Any]:
+def _find(value: Any, path: str) -> JsonObject:
     for word in path.split("/") if path else ():
         try:
             value = value[int(word)] if isinstance(value, list) else value[word]

@@ -12,14 +12,14 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import files, jsonio
+from ganeti.base.json_types import JsonObject
 
 #: Keys of a record: serial (of the configuration after it), time, name, job, user, reason, the
 #: change itself (put, delete, cluster), and what was there before (old). In this order.
-Record = dict[str, Any]
+Record = JsonObject
 
 
 def encode(record: Record) -> bytes:

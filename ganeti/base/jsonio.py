@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import simplejson
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 
 if TYPE_CHECKING:
     import msgspec
@@ -143,13 +144,13 @@ def _make_decoder() -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder()
 
 
-class _Doubled(dict[str, Any]):
+class _Doubled(JsonObject):
     """An object in which a key was there twice."""
 
     key = ""
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
     found = dict(pairs)
     if len(found) == len(pairs):
         return found

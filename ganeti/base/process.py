@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from ganeti import errors, paths
 from ganeti.base import patience
@@ -166,8 +166,15 @@ def _ends(child: subprocess.Popen[bytes], timeout: float) -> bool:
     return True
 
 
-def _identity(user: pwd.struct_passwd | None) -> dict[str, Any]:
+class _Identity(TypedDict, total=False):
     """Arguments of Popen by which a program runs as a user."""
+
+    user: int
+    group: int
+    extra_groups: list[int]
+
+
+def _identity(user: pwd.struct_passwd | None) -> _Identity:
     if user is None or user.pw_uid == os.geteuid():
         return {}
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}

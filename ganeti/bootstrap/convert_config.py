@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import files, journal, jsonio, process, releases, sealed_file
 from ganeti.base.clock import SYSTEM
+from ganeti.base.json_types import JsonObject
 from ganeti.base.releases import Version
 from ganeti.config import hand_edits, store
 from ganeti.config.upgrade import accept
@@ -71,7 +71,7 @@ def convert(where: Paths, target: Version) -> Callable[[], None]:
     return lambda: _write(where, jsonio.dumps_bytes(raw))
 
 
-def _read_checkpoint(where: Paths) -> dict[str, Any]:
+def _read_checkpoint(where: Paths) -> JsonObject:
     path = where.config_file
     try:
         raw = jsonio.loads(path.read_bytes())
@@ -84,14 +84,14 @@ def _read_checkpoint(where: Paths) -> dict[str, Any]:
     return raw
 
 
-def _version_of(raw: dict[str, Any], where: Paths) -> Version:
+def _version_of(raw: JsonObject, where: Paths) -> Version:
     number = raw.get("version")
     if not isinstance(number, int):
         raise errors.ConfigurationError(f"{where.config_file} is not a cluster configuration")
     return releases.read_config_number(number)
 
 
-def _read_whole(where: Paths, raw: dict[str, Any]) -> dict[str, Any]:
+def _read_whole(where: Paths, raw: JsonObject) -> JsonObject:
     """The configuration with what the journal has beyond the checkpoint.
 
     A stopped master daemon leaves nothing there. After a kill, only the version that wrote the
@@ -108,7 +108,7 @@ def _read_whole(where: Paths, raw: dict[str, Any]) -> dict[str, Any]:
     return raw
 
 
-def _convert(raw: dict[str, Any], where: Paths, target: Version) -> Accepted:
+def _convert(raw: JsonObject, where: Paths, target: Version) -> Accepted:
     if target == releases.OWN:
         found = accept.accept(raw)
     else:

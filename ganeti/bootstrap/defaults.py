@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import uuid
-from typing import Any
 
 from ganeti import constants, errors
+from ganeti.base.json_types import JsonObject
 from ganeti.bootstrap.settings import InitSettings
 from ganeti.config import drbd, parameters, policy_parameters
 from ganeti.hypervisor.registry import HYPERVISORS
@@ -17,7 +17,6 @@ from ganeti.model.config import ConfigData
 from ganeti.model.group import NodeGroup
 from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.node import Node
-from ganeti.model.params import Params
 from ganeti.net import ssh_files
 
 DEFAULT_TEMPLATES = ("file", "sharedfile", "diskless")
@@ -76,8 +75,8 @@ def configuration(
     )
 
 
-def _choices(settings: InitSettings) -> dict[str, Any]:
-    chosen: dict[str, Any] = {
+def _choices(settings: InitSettings) -> JsonObject:
+    chosen: JsonObject = {
         "rsahostkeypub": base64.b64encode(b"").decode(),
         "enabled_hypervisors": parameters.hypervisors(settings.enabled_hypervisors or ["kvm"]),
         "enabled_disk_templates": parameters.templates(
@@ -129,7 +128,7 @@ def _default_helper(settings: InitSettings) -> str | None:
     return "/bin/true" if drbd.is_enabled(settings.enabled_disk_templates or ()) else None
 
 
-def _parameters(settings: InitSettings) -> dict[str, Any]:
+def _parameters(settings: InitSettings) -> JsonObject:
     return {
         "beparams": {"default": parameters.backend({}, settings.beparams)},
         "nicparams": {"default": parameters.nic({}, settings.nicparams)},
@@ -140,14 +139,14 @@ def _parameters(settings: InitSettings) -> dict[str, Any]:
     }
 
 
-def _policy(settings: InitSettings) -> Params:
+def _policy(settings: InitSettings) -> JsonObject:
     """Allows the enabled disk templates, unless others are named."""
     enabled = list(settings.enabled_disk_templates or DEFAULT_TEMPLATES)
     start = {**ipolicy.defaults(), "disk-templates": enabled}
     return policy_parameters.cluster_policy(start, settings.ipolicy)
 
 
-def _hvparams(settings: InitSettings) -> dict[str, Params]:
+def _hvparams(settings: InitSettings) -> dict[str, JsonObject]:
     """Complete parameters of every hypervisor that has a driver."""
     for name in settings.hvparams:
         HYPERVISORS.get(name)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from ganeti import constants, errors, paths
 from ganeti.base import files, jsonio, services, typed
 from ganeti.base.clock import SYSTEM
+from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 from ganeti.bootstrap.init import make_directories, sweep, write_ssconf
 from ganeti.doctor import examine
@@ -43,7 +44,7 @@ class SetupRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     manage_hosts: Annotated[bool, doc("Let the cluster list its nodes in /etc/hosts")] = False
     now: Annotated[float | None, doc("Unix time of the master")] = None
     needs: Annotated[
-        dict[str, Any] | None, doc("What instances of the cluster need on this server")
+        JsonObject | None, doc("What instances of the cluster need on this server")
     ] = None
     force_join: Annotated[bool, doc("Remove the node from the cluster it belongs to")] = False
 

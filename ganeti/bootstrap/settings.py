@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 
 
@@ -26,15 +27,15 @@ class InitSettings(FixedSettings, kw_only=True):
     master_netmask: int | None = None
     secondary_ip: str | None = None
     enabled_hypervisors: list[str] | None = None
-    hvparams: dict[str, dict[str, Any]] = {}
-    beparams: dict[str, Any] = {}
-    nicparams: dict[str, Any] = {}
-    ndparams: dict[str, Any] = {}
-    diskparams: dict[str, dict[str, Any]] = {}
+    hvparams: dict[str, JsonObject] = {}
+    beparams: JsonObject = {}
+    nicparams: JsonObject = {}
+    ndparams: JsonObject = {}
+    diskparams: dict[str, JsonObject] = {}
     #: keys of the instance policy that differ from the builtin one
-    ipolicy: dict[str, Any] = {}
-    hv_state: dict[str, Any] = {}
-    disk_state: dict[str, Any] = {}
+    ipolicy: JsonObject = {}
+    hv_state: JsonObject = {}
+    disk_state: JsonObject = {}
     enabled_disk_templates: list[str] | None = None
     vg_name: str | None = None
     drbd_helper: str | None = None
@@ -45,7 +46,7 @@ class InitSettings(FixedSettings, kw_only=True):
     candidate_pool_size: int | None = None
     #: None: the built-in allocator; empty: none
     default_iallocator: str | None = None
-    default_iallocator_params: dict[str, Any] = {}
+    default_iallocator_params: JsonObject = {}
     uid_pool: list[tuple[int, int]] = []
     prealloc_wipe_disks: bool = False
     maintain_node_health: bool = False

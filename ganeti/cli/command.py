@@ -20,6 +20,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.json_types import JsonObject
 from ganeti.base.record import Record
 from ganeti.cli import options as o
 from ganeti.cli.option import Option
@@ -162,9 +163,9 @@ class Command(Record):
         """Its own options and those of every command."""
         return (*self.options, *o.COMMON)
 
-    def parameters(self, call: Call) -> dict[str, Any]:
+    def parameters(self, call: Call) -> JsonObject:
         """Parameters of the opcode that arguments and options give; None where there is none."""
-        result: dict[str, Any] = {}
+        result: JsonObject = {}
         rest = list(call.args)
         for arg in self.args:
             if arg.most is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import plural
 from ganeti.cli import jobs, output
 from ganeti.cli.command import Call
 
 
-def print_plan(result: dict[str, Any]) -> None:
+def print_plan(result: JsonObject) -> None:
     """Print for each instance of a dry run where it would move and by which operations."""
     output.print_lines(
         [

@@ -61,7 +61,8 @@ def _field(found: describe.Parameter, kind: object) -> Field:
         choices = tuple(sorted(str(item.value) for item in inner))
         return (found.name, "choice", found.default, choices, found.description)
     if get_origin(inner) is Literal:
-        return (found.name, "choice", found.default, get_args(inner), found.description)
+        choices = tuple(str(word) for word in get_args(inner))
+        return (found.name, "choice", found.default, choices, found.description)
     name = _kind(inner)
     items = describe.peel(get_args(inner)[0])[0] if name == "list" else None
     words: tuple[str, ...] = ()

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.cli.command import Call
 from ganeti.luxi.client import QueryResult
 
@@ -23,7 +23,6 @@ MISSING_KEY = "Missing"
 #: Result status of a query -> word.
 REASONS = {1: "unknown", 2: "nodata", 3: "unavail", 4: "offline"}
 
-Record = dict[str, Any]
 
 _PLAIN_KEY = r"[A-Za-z][A-Za-z0-9._/]*"
 _ESCAPES = r"\\\\|\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})"
@@ -44,7 +43,7 @@ def choose(call: Call) -> str | None:
     return form
 
 
-def make_records(result: QueryResult) -> list[Record]:
+def make_records(result: QueryResult) -> list[JsonObject]:
     """One object for each row of a query."""
     names = [item.name for item in result.fields]
     found = []
@@ -62,7 +61,7 @@ def make_records(result: QueryResult) -> list[Record]:
 
 
 def lines(
-    form: str, names: Sequence[str], records: Sequence[Record], *, headers: bool = True
+    form: str, names: Sequence[str], records: Sequence[JsonObject], *, headers: bool = True
 ) -> list[str]:
     """Lines of the text; ``names`` are the columns of CSV, which has a title line of them."""
     if form == "json":
@@ -72,7 +71,7 @@ def lines(
     return _csv(list(dict.fromkeys(names)), records, headers)
 
 
-def _json(records: Sequence[Record]) -> list[str]:
+def _json(records: Sequence[JsonObject]) -> list[str]:
     """A list with one object on each line."""
     if not records:
         return ["[]"]
@@ -80,7 +79,7 @@ def _json(records: Sequence[Record]) -> list[str]:
     return ["[", *(f"{text}," for text in texts[:-1]), texts[-1], "]"]
 
 
-def _yaml(records: Sequence[Record]) -> list[str]:
+def _yaml(records: Sequence[JsonObject]) -> list[str]:
     """A list of mappings whose values are written as JSON, which every YAML reader takes."""
     if not records:
         return ["[]"]
@@ -113,7 +112,7 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\U{number:08x}"
 
 
-def _csv(names: Sequence[str], records: Sequence[Record], headers: bool) -> list[str]:
+def _csv(names: Sequence[str], records: Sequence[JsonObject], headers: bool) -> list[str]:
     """RFC 4180 but for the ends of lines; lists and objects are JSON texts in one cell."""
     import csv
     import io

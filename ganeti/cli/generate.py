@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.cli.command import Command, Program
 from ganeti.cli.derive import facts
 
@@ -16,6 +16,8 @@ _HEAD = '''\
 """
 
 # fmt: off
+from __future__ import annotations
+
 '''
 
 
@@ -37,7 +39,9 @@ def _opcodes(programs: Iterable[Program]) -> str:
             summary="What commands know of opcodes without importing them.",
             rest="Fields of the requests that commands make (see ``ganeti.cli.fields``).",
         ),
-        "from typing import Any\n\nOPCODES: dict[str, Any] = {\n",
+        "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n"
+        "    from ganeti.cli.derive import Field\n\n"
+        "OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {\n",
     ]
     for name in sorted(names):
         doc, own = facts(name)
@@ -75,7 +79,7 @@ def describe_commands(programs: Iterable[Program]) -> str:
     Per opcode its program, command, the field that the argument fills, and per field the option
     and how its value is written.
     """
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for program in programs:
         program.load()
         for name, command in sorted(program.commands.items()):
@@ -87,7 +91,7 @@ def describe_commands(programs: Iterable[Program]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _describe_command(program: str, name: str, command: Command) -> dict[str, Any]:
+def _describe_command(program: str, name: str, command: Command) -> JsonObject:
     kinds = {field: kind for field, kind, *_rest in facts(command.op)[1]}
     flags = {
         option.dest: [option.flags[-1], kinds.get(option.dest, "")]

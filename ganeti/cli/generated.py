@@ -4,9 +4,14 @@ Fields of the requests that commands make (see ``ganeti.cli.fields``).
 """
 
 # fmt: off
-from typing import Any
+from __future__ import annotations
 
-OPCODES: dict[str, Any] = {
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ganeti.cli.derive import Field
+
+OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
     'DiskKeys': ('Keys of a disk that have a meaning of their own.', (
         ('size', 'unit', None, (), 'Size, as in 10G'),
         ('mode', 'choice', None, ('ro', 'rw'), 'Whether the guest may write'),
@@ -31,7 +36,7 @@ OPCODES: dict[str, Any] = {
         ('action', '', None, (), "What happens to jobs that fit: ACCEPT, PAUSE, REJECT, 'RATE_LIMIT <number>' (so many at a time), or CONTINUE (the rule has no effect)"),
     )),
     'FixedSettings': ('What is chosen when a cluster is made and never changed; ``init`` has options from here.', (
-        ('primary_ip_version', 'choice', 4, (4, 6), 'Version of the addresses of the nodes'),
+        ('primary_ip_version', 'choice', 4, ('4', '6'), 'Version of the addresses of the nodes'),
         ('modify_ssh_setup', 'switch_off', True, (), 'Manage the keys with which root of nodes logs in to nodes'),
     )),
     'HistoryFilter': ('The filter of QueryHistory; what is unset filters nothing.', (

@@ -4,6 +4,8 @@ Program, command or alias: module of its package.
 """
 
 # fmt: off
+from __future__ import annotations
+
 COMMANDS: dict[str, dict[str, str]] = {
     'gnt-cluster': {
         'accept-config': 'setup',

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.base.record import Record
 from ganeti.cli import formats
 from ganeti.cli.command import Call
@@ -137,9 +138,9 @@ def _ends_early(value: object, shown: str) -> bool:
     return isinstance(value, str) or "\\'" in shown
 
 
-def mark_defaults(actual: Mapping[str, object], own: Mapping[str, object]) -> dict[str, Any]:
+def mark_defaults(actual: Mapping[str, object], own: Mapping[str, object]) -> JsonObject:
     """Values in force, those that are inherited as ``default (value)``; nested mappings too."""
-    result: dict[str, Any] = {}
+    result: JsonObject = {}
     for key, value in actual.items():
         if isinstance(value, Mapping):
             inner = own.get(key)

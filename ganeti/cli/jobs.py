@@ -13,6 +13,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base.clock import nanoseconds
+from ganeti.base.json_types import JsonObject
 from ganeti.base.record import Record
 from ganeti.cli import failures, notices
 from ganeti.cli.command import Call
@@ -33,7 +34,7 @@ _STATES = {
     "running": "is running",
 }
 
-WireOp = dict[str, Any]
+WireOp = JsonObject
 Feedback = Callable[[LogEntry], None]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import formats, output
 from ganeti.cli.command import Call
 
@@ -15,7 +16,7 @@ def show(
     call: Call,
     names: Sequence[str],
     titles: Sequence[str],
-    records: Sequence[dict[str, Any]],
+    records: Sequence[JsonObject],
     *,
     right: Collection[str] = (),
 ) -> None:

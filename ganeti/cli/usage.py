@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ganeti.base.json_types import JsonObject
 from ganeti.cli.command import Command, Program
 from ganeti.cli.option import GROUPS, Option
 from ganeti.cli.parser import HELP
@@ -77,14 +78,14 @@ def _formatter() -> type[argparse.HelpFormatter]:
     return Formatter
 
 
-def _argparse(option: Option) -> dict[str, Any]:
+def _argparse(option: Option) -> JsonObject:
     help_text = option.help
     default = option.default
     if option.takes_value and default not in (None, [], {}):
         help_text += f" (default: {default})"
     if option.action == "append" and option.takes_value:
         help_text += "; may be given several times"
-    result: dict[str, Any] = {"help": _escape(help_text), "dest": option.dest or "ignored"}
+    result: JsonObject = {"help": _escape(help_text), "dest": option.dest or "ignored"}
     if option.takes_value:
         return result | {"metavar": option.value_name}
     return result | {"action": "store_true"}

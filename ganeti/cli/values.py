@@ -11,6 +11,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 
 #: ``no_key`` means false, ``-key`` takes a key back to its default.
 NO_PREFIX = "no_"
@@ -208,13 +209,13 @@ def indices(text: str) -> list[int]:
         ) from None
 
 
-def index_list(given: list[IdentKeyVals], what: str) -> list[dict[str, Any]]:
+def index_list(given: list[IdentKeyVals], what: str) -> list[JsonObject]:
     """``[("0", {...}), ("1", {...})]`` as a list in which missing places are empty.
 
     Raises:
         OpPrereqError: an identifier that is not an index, or an index given twice.
     """
-    places: dict[int, dict[str, Any]] = {}
+    places: dict[int, JsonObject] = {}
     for ident, keys in given:
         if not (ident.isascii() and ident.isdigit()):
             raise errors.make_invalid_error(
@@ -228,13 +229,13 @@ def index_list(given: list[IdentKeyVals], what: str) -> list[dict[str, Any]]:
     return [places.get(index, {}) for index in range(max(places, default=-1) + 1)]
 
 
-def index_by_name(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, Any]]:
+def index_by_name(given: Sequence[IdentKeyVals]) -> dict[str, JsonObject]:
     """``[("kvm", {...})]`` as a mapping; later keys of the same name are added.
 
     Raises:
         OpPrereqError: a whole name removed or reset, which has no meaning here.
     """
-    result: dict[str, dict[str, Any]] = {}
+    result: dict[str, JsonObject] = {}
     for name, keys in given:
         if not isinstance(keys, dict):
             raise errors.make_invalid_error(
@@ -244,13 +245,13 @@ def index_by_name(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, Any]]:
     return result
 
 
-def disk_state(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, dict[str, Any]]]:
+def disk_state(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, JsonObject]]:
     """``storage/name:key=value`` options as a mapping of storage, name and keys.
 
     Raises:
         OpPrereqError: a name without a storage type.
     """
-    result: dict[str, dict[str, dict[str, Any]]] = {}
+    result: dict[str, dict[str, JsonObject]] = {}
     for place, keys in index_by_name(given).items():
         storage, slash, name = place.partition("/")
         if not (storage and slash and name):
@@ -274,11 +275,11 @@ def value_of_switches(given: Sequence[object], names: Mapping[Any, str]) -> Any:
     return found[0]
 
 
-def drop_resets(params: KeyVals) -> dict[str, Any]:
+def drop_resets(params: KeyVals) -> JsonObject:
     """Parameters of a new object: a key taken back to its default is left out."""
     return {key: value for key, value in params.items() if value is not None}
 
 
-def resets_as_default(params: KeyVals) -> dict[str, Any]:
+def resets_as_default(params: KeyVals) -> JsonObject:
     """Parameters of a change: a key taken back to its default has the value ``default``."""
     return {key: "default" if value is None else value for key, value in params.items()}

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ganeti.base import json_pointer
+from ganeti.base.json_types import JsonObject
 from ganeti.confd.messages import PROTOCOL, Fault, Kind, Reply, Request, Status
 from ganeti.config import drbd, redaction
 from ganeti.model import base
@@ -77,9 +78,9 @@ class View:
         return str(self.config.cluster.nicparams.get("default", {}).get("link", ""))
 
     @cached_property
-    def wire(self) -> dict[str, Any]:
+    def wire(self) -> JsonObject:
         """The whole as JSON, without secrets."""
-        found: dict[str, Any] = redaction.redact(base.to_wire(self.config.data))
+        found: JsonObject = redaction.redact(base.to_wire(self.config.data))
         return found
 
     def ok(self, answer: Any, serial: int | None = None) -> Reply:

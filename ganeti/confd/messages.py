@@ -19,6 +19,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import jsonio, typed
+from ganeti.base.json_types import JsonObject
 
 T = TypeVar("T")
 
@@ -122,7 +123,7 @@ def unseal(packet: bytes, key: bytes) -> Sealed:
     return Sealed(salt, _read(text.encode()), wanted)
 
 
-def _read(data: bytes) -> dict[str, Any]:
+def _read(data: bytes) -> JsonObject:
     found = jsonio.read_request(data)
     if not isinstance(found, dict):
         raise errors.ParseError("it is not an object")

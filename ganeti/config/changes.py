@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import msgspec
 
 from ganeti import constants, errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
 from ganeti.config.candidates import OLD_CERTIFICATE
 from ganeti.model import address_pool, base
@@ -274,15 +274,15 @@ class Draft:
         puts = [(container, uuid, obj) for (container, uuid), obj in self._puts.items()]
         return self.config.apply(puts, self._deletes, self._cluster, mtime=self.now)
 
-    def wire(self) -> dict[str, Any]:
+    def wire(self) -> JsonObject:
         """The change as data: ``put``, ``delete``, ``cluster`` and ``old``, each only if used.
 
         ``old`` is what the history needs, so that nobody has to replay anything: for an object
         that was replaced the former values of the keys that differ (null: there was none), for a
         deleted one all of it. An object that is put and not in ``old`` is new.
         """
-        value: dict[str, Any] = {}
-        old: dict[str, Any] = {}
+        value: JsonObject = {}
+        old: JsonObject = {}
         for (container, uuid), obj in self._puts.items():
             value.setdefault("put", {}).setdefault(container, {})[uuid] = base.to_wire(obj)
             before = getattr(self.config.data, container).get(uuid)
@@ -301,9 +301,9 @@ class Draft:
         return value
 
 
-def _find_former_values(old: ConfigObject, new: ConfigObject) -> dict[str, Any]:
+def _find_former_values(old: ConfigObject, new: ConfigObject) -> JsonObject:
     """Former values of what differs. Most values are the very same objects, so this is cheap."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for key in old.__struct_fields__:
         before, after = getattr(old, key), getattr(new, key)
         if before is not after and before != after and key not in STAMPS:
@@ -319,7 +319,7 @@ def container_of(obj: ConfigObject) -> str:
     raise errors.ProgrammerError(f"{type(obj).__name__} has no container")
 
 
-def replay(config: Config, value: dict[str, Any], *, mtime: float) -> Config:
+def replay(config: Config, value: JsonObject, *, mtime: float) -> Config:
     """The state after a change read from the journal; ConfigurationError if it is damaged."""
     puts: list[tuple[str, str, ConfigObject]] = []
     for container, objects in value.get("put", {}).items():
@@ -342,7 +342,7 @@ def _class_of(container: str) -> type[ConfigObject]:
     return found
 
 
-def _find_deleted(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _find_deleted(value: JsonObject) -> Iterator[tuple[str, str]]:
     for container, uuids in value.get("delete", {}).items():
         _class_of(container)
         for uuid in uuids:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ganeti.base.journal import Record
+from ganeti.base.json_types import JsonObject
 from ganeti.config.redaction import redact
 
 #: Container of the configuration (in records also ``cluster``) -> what its members are called.
@@ -28,9 +29,8 @@ KINDS = {
 
 _STAMPS = frozenset(("serial_no", "mtime", "ctime"))
 
-Values = dict[str, Any]
 Path = tuple[str, ...]
-Difference = dict[str, Any]
+Difference = JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Touch:
     container: str
     uuid: str
     #: former values: of the keys that differ, or all of them when it was deleted; None: it is new
-    old: Values | None
+    old: JsonObject | None
     #: all values after the change; None: it was deleted
-    new: Values | None
+    new: JsonObject | None
 
     @property
     def names(self) -> list[str]:
@@ -51,7 +51,7 @@ class Touch:
         return list(dict.fromkeys(name for name in found if name))
 
 
-def name_of(container: str, values: Values) -> str:
+def name_of(container: str, values: JsonObject) -> str:
     """Name of an object; disks often have none but their place in the instance."""
     if container == "cluster":
         return str(values.get("cluster_name") or "")
@@ -62,9 +62,9 @@ def name_of(container: str, values: Values) -> str:
 
 def find_touched(record: Record) -> Iterator[Touch]:
     """The objects that a record changed."""
-    old: dict[str, dict[str, Values]] = record.get("old", {})
+    old: dict[str, dict[str, JsonObject]] = record.get("old", {})
     if "cluster" in record:
-        new: Values = record["cluster"]
+        new: JsonObject = record["cluster"]
         yield Touch("cluster", str(new.get("uuid", "")), old.get("cluster", {}), new)
     for container, objects in record.get("put", {}).items():
         for uuid, values in objects.items():
@@ -89,7 +89,7 @@ def _head(container: str, uuid: str, names: list[str]) -> Difference:
     return {"kind": kind, "uuid": uuid, "name": names[0] if names else ""}
 
 
-def _keys(old: Values, new: Values, names: Iterable[str]) -> list[Values]:
+def _keys(old: JsonObject, new: JsonObject, names: Iterable[str]) -> list[JsonObject]:
     return [
         {"key": "/".join(path), "old": redact(before, path), "new": redact(after, path)}
         for name in names
@@ -115,7 +115,7 @@ def leaves(
         yield from leaves((*path, str(key)), before.get(key), after.get(key), exact=exact)
 
 
-def _branches(value: object, other: object) -> Values | None:
+def _branches(value: object, other: object) -> JsonObject | None:
     """What is below a value, if it is compared piece by piece with the other one."""
     if isinstance(value, dict):
         return value
@@ -144,9 +144,9 @@ class _Story:
     container: str
     uuid: str
     #: values at the end; None: not there
-    end: Values | None
+    end: JsonObject | None
     #: values at the beginning, as far as they are known to have differed; None: not there
-    begin: Values | None = None
+    begin: JsonObject | None = None
     #: whether ``begin`` is the whole object
     whole: bool = False
     names: dict[str, None] = field(default_factory=dict)

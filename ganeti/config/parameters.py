@@ -15,13 +15,14 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import params
 from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate, NicMode
 from ganeti.model.node_state import DISK_STATE_KEYS, HV_STATE_KEYS, VOLUMES
-from ganeti.model.params import BackendParams, NicParams, NodeParams, Params
+from ganeti.model.params import BackendParams, NicParams, NodeParams
 from ganeti.storage.registry import TEMPLATES, default_params
 
 _MAC_PREFIX = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){2}")
@@ -81,7 +82,7 @@ def mac_prefix(text: str) -> str:
 
 def merge(
     current: Mapping[str, object], change: Mapping[str, object], own: Mapping[str, object]
-) -> Params:
+) -> JsonObject:
     """``current`` without the parameters that ``change`` resets, and with the checked ``own``."""
     kept = {key: value for key, value in current.items() if change.get(key) != params.VALUE_DEFAULT}
     return {**kept, **own}
@@ -92,7 +93,7 @@ def _apply_change(
     current: Mapping[str, object],
     change: Mapping[str, object],
     what: str,
-) -> Params:
+) -> JsonObject:
     """A partial set after a change: a parameter that is reset is left out."""
     change = params.drop_retired(change)
     params.refuse_unknown(schema, change, what)
@@ -100,7 +101,7 @@ def _apply_change(
     return merge(current, change, own)
 
 
-def backend(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
+def backend(current: Mapping[str, object], change: Mapping[str, object]) -> JsonObject:
     """Complete backend parameters; reset ones have their builtin value.
 
     Raises:
@@ -112,7 +113,7 @@ def backend(current: Mapping[str, object], change: Mapping[str, object]) -> Para
     return full
 
 
-def group_backend(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
+def group_backend(current: Mapping[str, object], change: Mapping[str, object]) -> JsonObject:
     """Backend parameters of a node group after a change; it can have those of recovery only.
 
     Raises:
@@ -129,7 +130,7 @@ def group_backend(current: Mapping[str, object], change: Mapping[str, object]) -
 
 def change_own_backend(
     config: Config, current: Mapping[str, object], change: Mapping[str, object]
-) -> Params:
+) -> JsonObject:
     """Own backend parameters of an instance after a change; the others come from the cluster.
 
     Raises:
@@ -140,12 +141,12 @@ def change_own_backend(
     return own
 
 
-def _check_memory(full: Params) -> None:
+def _check_memory(full: JsonObject) -> None:
     if full["minmem"] > full["maxmem"]:
         raise refuse(f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}")
 
 
-def nic(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
+def nic(current: Mapping[str, object], change: Mapping[str, object]) -> JsonObject:
     """Complete parameters of NICs; OpPrereqError, ParameterError."""
     partial = _apply_change(NicParams, current, change, "NIC")
     full = params.check(NicParams, partial, "NIC", partial=False)
@@ -179,7 +180,7 @@ def check_nic(full: Mapping[str, Any], what: str = "") -> None:
 
 def node(
     current: Mapping[str, object], change: Mapping[str, object], *, single: bool = False
-) -> Params:
+) -> JsonObject:
     """Own node parameters of a group or (``single``) of a node after a change.
 
     Raises:
@@ -194,12 +195,14 @@ def node(
     return _apply_change(NodeParams, current, change, "node")
 
 
-def cluster_node(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
+def cluster_node(current: Mapping[str, object], change: Mapping[str, object]) -> JsonObject:
     """Complete node parameters of the cluster."""
     return params.check(NodeParams, node(current, change), "node", partial=False)
 
 
-def hypervisor(name: str, current: Mapping[str, object], change: Mapping[str, object]) -> Params:
+def hypervisor(
+    name: str, current: Mapping[str, object], change: Mapping[str, object]
+) -> JsonObject:
     """Complete parameters of one hypervisor; ParameterError."""
     driver = HYPERVISORS.get(name)
     what = f"hypervisor {name}"
@@ -208,7 +211,9 @@ def hypervisor(name: str, current: Mapping[str, object], change: Mapping[str, ob
     )
 
 
-def os_hypervisor(name: str, current: Mapping[str, object], change: Mapping[str, object]) -> Params:
+def os_hypervisor(
+    name: str, current: Mapping[str, object], change: Mapping[str, object]
+) -> JsonObject:
     """Own hypervisor parameters of an OS; those of the whole cluster are refused."""
     driver = HYPERVISORS.get(name)
     wrong = sorted(set(change) & driver.traits.global_params)
@@ -219,7 +224,7 @@ def os_hypervisor(name: str, current: Mapping[str, object], change: Mapping[str,
 
 def disk(
     current: Mapping[str, Mapping[str, object]], change: Mapping[str, Mapping[str, object]]
-) -> dict[str, Params]:
+) -> dict[str, JsonObject]:
     """Own disk parameters by template after a change; templates that have none are left out.
 
     Raises:
@@ -249,7 +254,7 @@ def disk(
     return {name: values for name, values in result.items() if values}
 
 
-def _check_template(template: str, values: Params) -> Params:
+def _check_template(template: str, values: JsonObject) -> JsonObject:
     """The same parameters, if the template's driver can do something with them."""
     if template in TEMPLATES:
         try:
@@ -261,7 +266,7 @@ def _check_template(template: str, values: Params) -> Params:
 
 def cluster_disk(
     current: Mapping[str, Mapping[str, object]], change: Mapping[str, Mapping[str, object]]
-) -> dict[str, Params]:
+) -> dict[str, JsonObject]:
     """Complete disk parameters of every template."""
     own = disk(current, change)
     return {name: {**values, **own.get(name, {})} for name, values in default_params().items()}
@@ -282,26 +287,26 @@ def _convert(value: object, wanted: type, what: str) -> Any:
 # static state --------------------------------------------------------------------------------
 
 
-def hv_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Params:
+def hv_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> JsonObject:
     """State of hypervisors ``{hypervisor: {key: number}}`` after a change.
 
     Raises:
         ParameterError: an unknown hypervisor or key, or not an integer.
     """
-    result: Params = {name: dict(values) for name, values in (current or {}).items()}
+    result: JsonObject = {name: dict(values) for name, values in (current or {}).items()}
     for name, given in change.items():
         HYPERVISORS.get(name)
         result[name] = _state(result.get(name, {}), given, HV_STATE_KEYS, f"state of {name}")
     return {name: values for name, values in result.items() if values}
 
 
-def disk_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Params:
+def disk_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> JsonObject:
     """State of volume groups ``{"plain": {name: {key: MiB}}}`` after a change.
 
     Raises:
         ParameterError: another kind of storage, an unknown key, or not an integer.
     """
-    result: Params = {
+    result: JsonObject = {
         kind: {unit: dict(values) for unit, values in units.items()}
         for kind, units in (current or {}).items()
     }
@@ -319,7 +324,9 @@ def disk_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> 
     return result
 
 
-def _state(current: Mapping[str, object], given: object, known: Iterable[str], what: str) -> Params:
+def _state(
+    current: Mapping[str, object], given: object, known: Iterable[str], what: str
+) -> JsonObject:
     if not isinstance(given, Mapping):
         raise errors.ParameterError(f"{what} must be a mapping of parameters")
     for key in given:

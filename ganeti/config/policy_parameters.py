@@ -8,17 +8,17 @@ from typing import Annotated, Any
 import msgspec
 
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
 from ganeti.config.parameters import merge, refuse
 from ganeti.model import ipolicy, params
-from ganeti.model.params import Params
 
 _POLICY_KEYS = ("minmax", "std", "disk-templates", "vcpu-ratio", "spindle-ratio")
 
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
 
 
-def cluster_policy(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
+def cluster_policy(current: Mapping[str, object], change: Mapping[str, object]) -> JsonObject:
     """A complete policy after a change; a key that is reset gets its builtin value.
 
     Raises:
@@ -32,7 +32,7 @@ def cluster_policy(current: Mapping[str, object], change: Mapping[str, object]) 
 
 def group_policy(
     cluster: Mapping[str, object], current: Mapping[str, object], change: Mapping[str, object]
-) -> Params:
+) -> JsonObject:
     """Own keys of a group's policy after a change; checked together with the cluster's.
 
     Raises:
@@ -49,7 +49,7 @@ def group_policy(
     return result
 
 
-def _check_policy(policy: Params, *, standard: bool = True) -> Params:
+def _check_policy(policy: JsonObject, *, standard: bool = True) -> JsonObject:
     checked = policy if standard else {**policy, "std": dict(policy["minmax"][0]["min"])}
     problems = ipolicy.problems(checked)
     if problems:
@@ -57,7 +57,7 @@ def _check_policy(policy: Params, *, standard: bool = True) -> Params:
     return policy
 
 
-def _policy(change: Mapping[str, object]) -> Params:
+def _policy(change: Mapping[str, object]) -> JsonObject:
     """The keys of a change that are not resets, with checked forms."""
     for key in change:
         if key not in _POLICY_KEYS:
@@ -65,7 +65,7 @@ def _policy(change: Mapping[str, object]) -> Params:
                 f"the instance policy has no key '{key}'{nearest(key, _POLICY_KEYS)};"
                 f" choose from {', '.join(_POLICY_KEYS)}"
             )
-    result: Params = {}
+    result: JsonObject = {}
     for key, value in change.items():
         if value == params.VALUE_DEFAULT:
             continue
@@ -80,7 +80,7 @@ def _policy(change: Mapping[str, object]) -> Params:
     return result
 
 
-def _bounds(value: object) -> list[dict[str, Params]]:
+def _bounds(value: object) -> list[dict[str, JsonObject]]:
     if not isinstance(value, list) or not value:
         raise refuse("minmax of the instance policy is a list of at least one pair of min and max")
     for pair in value:
@@ -89,7 +89,7 @@ def _bounds(value: object) -> list[dict[str, Params]]:
     return [{limit: _sizes(sizes, limit) for limit, sizes in pair.items()} for pair in value]
 
 
-def _sizes(value: object, what: str) -> Params:
+def _sizes(value: object, what: str) -> JsonObject:
     if not isinstance(value, Mapping):
         raise refuse(f"{what} of the instance policy is a mapping of sizes")
     for key in value:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ganeti import constants, errors
 from ganeti.base import files, journal, jsonio, sealed_file
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.copies import Copies, NoCopies
 from ganeti.base.group_commit import GroupCommit
+from ganeti.base.json_types import JsonObject
 from ganeti.config import changes, hand_edits, quota
 from ganeti.config.changes import Author, Draft
 from ganeti.config.history import History
@@ -149,7 +150,7 @@ class Store:
 
     @staticmethod
     def _record(name: str, author: Author, draft: Draft, config: Config) -> journal.Record:
-        record: dict[str, Any] = {
+        record: JsonObject = {
             "serial": config.data.serial_no,
             "time": draft.now,
             "name": name,

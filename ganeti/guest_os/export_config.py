@@ -9,9 +9,9 @@ import configparser
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.model.names import DiskTemplate
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
@@ -127,7 +127,7 @@ def _compose_instance(instance: NodeInstance, disks: Sequence[NodeDisk]) -> dict
     return _texts(found)
 
 
-def _describe_nic(nic: NodeNic) -> dict[str, Any]:
+def _describe_nic(nic: NodeNic) -> JsonObject:
     return {
         "mac": nic.mac,
         "ip": nic.ip,

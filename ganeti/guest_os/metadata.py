@@ -11,7 +11,7 @@ import ipaddress
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -24,8 +24,6 @@ from ganeti.rpc.objects import InstanceMetadata
 NETWORK: Final = ipaddress.IPv4Network("169.254.0.0/16")
 #: Bytes of one file.
 MAX_SIZE: Final = 1024 * 1024
-
-Json = dict[str, Any]
 
 
 def address_of(instance: InstanceMetadata) -> str | None:

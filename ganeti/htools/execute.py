@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ganeti.base.clock import SYSTEM, nanoseconds
 from ganeti.base.interruption import stop_requests
+from ganeti.base.json_types import JsonObject
 from ganeti.htools import plan
 from ganeti.htools.options import UsageError, Values
 from ganeti.htools.program import say, warn
@@ -23,7 +23,7 @@ _PRIORITIES = {"low": 10, "normal": 0, "high": -10}
 class Job:
     """Opcodes, and where they expect an instance to be: name, primary and secondary node."""
 
-    opcodes: list[dict[str, Any]]
+    opcodes: list[JsonObject]
     expects: tuple[str, str, str] | None = None
 
 
@@ -72,13 +72,13 @@ def carry_out(sets: Sequence[Sequence[Job]], values: Values, asker: str, usual: 
     return 0
 
 
-def add_reason(values: Values, asker: str, usual: str) -> dict[str, Any]:
+def add_reason(values: Values, asker: str, usual: str) -> JsonObject:
     """What every opcode gets: the priority and the reason of the command line."""
     reason = [[asker, values.get("reason") or usual, nanoseconds(SYSTEM.now())]]
     return {"priority": _PRIORITIES[values.get("priority", "normal")], "reason": reason}
 
 
-def _run_set(client: Client, jobs: Sequence[Job], common: dict[str, Any]) -> bool:
+def _run_set(client: Client, jobs: Sequence[Job], common: JsonObject) -> bool:
     outrun = _find_moved_instances(client, jobs)
     if outrun:
         warn("The cluster has changed since the plan was made; the rest of it is not carried out:")

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.htools import program, request, sources, tables, text, wire
 from ganeti.htools.options import Values
 from ganeti.htools.program import Program, say, warn
-from ganeti.htools.wire import Json, WireError
+from ganeti.htools.wire import WireError
 from ganeti.placement import relocate
 from ganeti.placement.board import Board
 from ganeti.placement.choose import Wish, choose, choose_all
@@ -51,7 +52,7 @@ _KINDS = (
 )
 
 
-def read_request(raw: Json) -> tuple[str, Json]:
+def read_request(raw: JsonObject) -> tuple[str, JsonObject]:
     """What a request asks for: its type, and the rest of it."""
     wanted = wire.take(raw, "request", dict, "request")
     kind = wire.take(wanted, "type", str, "request")
@@ -60,7 +61,7 @@ def read_request(raw: Json) -> tuple[str, Json]:
     return kind, wanted
 
 
-def answer(kind: str, wanted: Json, cluster: Cluster, values: Values) -> Answer:
+def answer(kind: str, wanted: JsonObject, cluster: Cluster, values: Values) -> Answer:
     """The answer to a request."""
     if kind == "allocate":
         return _allocate(cluster, wanted, values)
@@ -76,7 +77,7 @@ def answer(kind: str, wanted: Json, cluster: Cluster, values: Values) -> Answer:
     return _change_group(cluster, wanted, values)
 
 
-def cluster_of(raw: Json, values: Values) -> Cluster:
+def cluster_of(raw: JsonObject, values: Values) -> Cluster:
     """The cluster of a request, or that of ``-t`` or ``--simulate`` instead."""
     if "text_data" in values or "simulate" in values:
         return sources.read(values)
@@ -87,7 +88,7 @@ def _survive(values: Values) -> bool:
     return "no_capacity_checks" not in values
 
 
-def _wish(wanted: Json, values: Values) -> Wish:
+def _wish(wanted: JsonObject, values: Values) -> Wish:
     item = request.instance(wire.take(wanted, "name", str, "request"), wanted)
     names = wanted.get("restrict-to-nodes") or values.names("restrict_allocation_to")
     item = dataclasses.replace(item, primary="", secondary="")
@@ -100,7 +101,7 @@ def _wish(wanted: Json, values: Values) -> Wish:
     )
 
 
-def _allocate(cluster: Cluster, wanted: Json, values: Values) -> Answer:
+def _allocate(cluster: Cluster, wanted: JsonObject, values: Values) -> Answer:
     wish = _wish(wanted, values)
     choice = choose(cluster, wish, survive=_survive(values))
     if not choice.nodes:
@@ -110,7 +111,7 @@ def _allocate(cluster: Cluster, wanted: Json, values: Values) -> Answer:
     return Answer(True, info, list(choice.nodes))
 
 
-def _allocate_many(cluster: Cluster, wanted: Json, values: Values) -> Answer:
+def _allocate_many(cluster: Cluster, wanted: JsonObject, values: Values) -> Answer:
     wishes = []
     for one in wire.take(wanted, "instances", list, "request"):
         if not isinstance(one, dict):
@@ -123,7 +124,7 @@ def _allocate_many(cluster: Cluster, wanted: Json, values: Values) -> Answer:
     return Answer(True, f"{len(placed)} placed, {len(failed)} not", [placed, failed])
 
 
-def _evacuate(cluster: Cluster, wanted: Json, values: Values) -> Answer:
+def _evacuate(cluster: Cluster, wanted: JsonObject, values: Values) -> Answer:
     names = wire.names(wire.take(wanted, "instances", list, "request"), "request")
     mode = wire.take(wanted, "evac_mode", str, "request")
     if mode not in list(Leave):
@@ -132,7 +133,7 @@ def _evacuate(cluster: Cluster, wanted: Json, values: Values) -> Answer:
     return _moves(relocate.evacuate(cluster, names, Leave(mode), ignore_soft=soft))
 
 
-def _change_group(cluster: Cluster, wanted: Json, values: Values) -> Answer:
+def _change_group(cluster: Cluster, wanted: JsonObject, values: Values) -> Answer:
     names = wire.names(wire.take(wanted, "instances", list, "request"), "request")
     targets = wire.names(wanted.get("target_groups"), "request")
     return _moves(relocate.change_group(cluster, names, targets, survive=_survive(values)))
@@ -147,7 +148,7 @@ def _moves(found: Relocations) -> Answer:
 
 
 def _secondary(
-    cluster: Cluster, wanted: Json, leaving: tuple[str, ...] | None, values: Values
+    cluster: Cluster, wanted: JsonObject, leaving: tuple[str, ...] | None, values: Values
 ) -> Answer:
     name = wire.take(wanted, "name", str, "request")
     item = next((one for one in cluster.instances if one.name == name), None)
@@ -181,7 +182,7 @@ def _show(title: str, cluster: Cluster, suffix: str, when: str, values: Values) 
         warn(f"The cluster state {when} the request has been written to file '{path}'")
 
 
-def _apply_answer(cluster: Cluster, wanted: Json, found: Answer) -> Cluster:
+def _apply_answer(cluster: Cluster, wanted: JsonObject, found: Answer) -> Cluster:
     """The cluster with the instances where the answer puts them."""
     places: dict[str, list[str]] = {}
     if found.success and wanted["type"] == "allocate":

@@ -13,6 +13,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import text
 from ganeti.base.clock import SYSTEM
+from ganeti.base.json_types import JsonObject
 from ganeti.htools import execute, hbal, luxi, program, repair, sources
 from ganeti.htools.options import Values
 from ganeti.htools.program import Program, say, warn
@@ -33,8 +34,6 @@ KNOWN = ("luxi", "job-delay", "reason", "dry-run")
 
 #: Seconds between the submission of a repair and its start, when nobody says otherwise.
 _DELAY = 10.0
-
-Json = dict[str, Any]
 
 
 class RepairError(errors.GenericError):
@@ -62,14 +61,14 @@ class State:
         tags = next((g.tags for g in self.cluster.groups if g.uuid == group), ())
         return [item.tags, tags, self.cluster.tags]
 
-    def submit(self, opcodes: list[Json], why: str, key: str | None = None) -> int:
+    def submit(self, opcodes: list[JsonObject], why: str, key: str | None = None) -> int:
         common = execute.add_reason(self.values, "harep", why)
         return self.client.submit_job([op | common for op in opcodes], key)
 
     def retag(self, item: Instance, old: Repair | None, new: Repair | None) -> None:
         """Put the tag of a repair in the place of another one."""
         where = {"kind": "instance", "name": item.name}
-        opcodes: list[Json] = []
+        opcodes: list[JsonObject] = []
         if new is not None:
             opcodes.append({"OP_ID": "OP_TAGS_SET", **where, "tags": [new.tag]})
         if old is not None and (new is None or old.tag != new.tag):
@@ -194,9 +193,9 @@ def _repair(state: State, item: Instance, kind: Type, begun: Repair | None) -> N
     _say(item, f"begins {kind.word}: {what} (job {job})")
 
 
-def _opcodes(state: State, item: Instance, kind: Type) -> tuple[list[Json], str]:
+def _opcodes(state: State, item: Instance, kind: Type) -> tuple[list[JsonObject], str]:
     """The opcodes of a repair, and what it does in words; raises :class:`RepairError`."""
-    name: Json = {"instance_name": item.name}
+    name: JsonObject = {"instance_name": item.name}
     if kind is Type.FAILOVER:
         return [{"OP_ID": "OP_INSTANCE_FAILOVER", **name}], f"starts on {item.secondary}"
     if kind is Type.FIX_STORAGE:
@@ -215,7 +214,7 @@ def _opcodes(state: State, item: Instance, kind: Type) -> tuple[list[Json], str]
     if not choice.nodes:
         raise RepairError(choice.reason)
     _take_place(state, item, (*choice.nodes, "")[:2])
-    opcodes: list[Json] = [
+    opcodes: list[JsonObject] = [
         {"OP_ID": "OP_INSTANCE_RECREATE_DISKS", **name, "nodes": list(choice.nodes)},
         {"OP_ID": "OP_INSTANCE_REINSTALL", **name},
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.htools import execute, hbal, plan, program, sources, text
 from ganeti.htools.execute import Job
 from ganeti.htools.options import UsageError, Values
@@ -105,7 +105,7 @@ def _jobs(found: Sequence[Squeeze]) -> list[list[Job]]:
     return [*sets, last] if last else sets
 
 
-def _make_switch_opcodes(node: str, *, on: bool) -> list[dict[str, Any]]:
+def _make_switch_opcodes(node: str, *, on: bool) -> list[JsonObject]:
     """The opcodes that switch a node on, or mark it and switch it off."""
     power = {"OP_ID": "OP_OOB_COMMAND", "node_names": [node]}
     if on:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.htools import objects
-from ganeti.htools.wire import Json
 from ganeti.luxi.client import Client
 from ganeti.placement.facts import Cluster
 
@@ -34,7 +34,7 @@ def read(socket: str, static_memory: int) -> Cluster:
     return objects.build(groups, nodes, instances, info, static_memory)
 
 
-def _rows(client: Client, kind: str, fields: tuple[str, ...]) -> list[Json]:
+def _rows(client: Client, kind: str, fields: tuple[str, ...]) -> list[JsonObject]:
     result = client.query(kind, fields)
 
     def value(cell: tuple[int, object]) -> Any:

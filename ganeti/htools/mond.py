@@ -16,6 +16,7 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.htools import program
 from ganeti.htools.options import UsageError, Values
 from ganeti.net import resolve
@@ -35,7 +36,7 @@ class MonitorError(errors.GenericError):
 
 
 #: What a node reports, by collector.
-Reports = dict[str, Any]
+Reports = JsonObject
 
 
 def add_loads(cluster: Cluster, values: Values, text: str | None) -> tuple[Instance, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.htools import wire
-from ganeti.htools.wire import Json
 from ganeti.model import node_state
 from ganeti.placement.facts import LOCAL, TURNING, Cluster, Group, Instance, Node
 
@@ -21,10 +21,10 @@ _RESOURCES = {
 
 
 def build(
-    groups: Sequence[Json],
-    nodes: Sequence[Json],
-    instances: Sequence[Json],
-    info: Json,
+    groups: Sequence[JsonObject],
+    nodes: Sequence[JsonObject],
+    instances: Sequence[JsonObject],
+    info: JsonObject,
     static_memory: int,
 ) -> Cluster:
     """The cluster; objects have the names of query fields as keys, None for what is unknown."""
@@ -47,7 +47,7 @@ def build(
     )
 
 
-def _group(raw: Json) -> Group:
+def _group(raw: JsonObject) -> Group:
     where = f"group {raw.get('name') or raw.get('uuid') or '?'}"
     return Group(
         wire.take(raw, "name", str, where),
@@ -57,7 +57,7 @@ def _group(raw: Json) -> Group:
     )
 
 
-def _set_aside(raw: Json, info: Json) -> Json:
+def _set_aside(raw: JsonObject, info: JsonObject) -> JsonObject:
     """A node without what administrators set aside on it, where the source tells of that."""
     states = (raw.get("hv_state") or {}).get(info.get("default_hypervisor"), {})
     told = {theirs: wire.amount(raw.get(ours)) for ours, theirs in _RESOURCES.items()}
@@ -73,7 +73,7 @@ def _set_aside(raw: Json, info: Json) -> Json:
     return result
 
 
-def _node(raw: Json, master: Any, hypervisor: Any, static_memory: int) -> Node:
+def _node(raw: JsonObject, master: Any, hypervisor: Any, static_memory: int) -> Node:
     where = f"node {raw.get('name') or '?'}"
     name = wire.take(raw, "name", str, where)
     group = wire.take(raw, "group.uuid", str, where)
@@ -107,7 +107,7 @@ def _node(raw: Json, master: Any, hypervisor: Any, static_memory: int) -> Node:
     )
 
 
-def _instance(raw: Json) -> Instance:
+def _instance(raw: JsonObject) -> Instance:
     where = f"instance {raw.get('name') or '?'}"
     secondaries = wire.names(raw.get("snodes"), where)
     sizes = tuple(size for size in map(wire.amount, raw.get("disk.sizes") or ()) if size)
@@ -135,7 +135,7 @@ def _use_default(value: int | None, default: int) -> int:
     return default if value is None else value
 
 
-def flatten(raw: Mapping[str, object]) -> Json:
+def flatten(raw: Mapping[str, object]) -> JsonObject:
     """An object of the remote API with the names of query fields."""
     result = dict(raw)
     for parameters, prefix in (("beparams", "be/"), ("ndparams", "ndp/")):

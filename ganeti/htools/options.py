@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 
 
 class UsageError(errors.GenericError):
@@ -127,7 +128,7 @@ REMOTE = ("ca-file", "insecure", "credentials")
 class Values:
     """What was given: options by their key, and the arguments."""
 
-    options: dict[str, Any] = field(default_factory=dict)
+    options: JsonObject = field(default_factory=dict)
     arguments: list[str] = field(default_factory=list)
 
     def __contains__(self, key: str) -> bool:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.placement.balance import Step
 from ganeti.placement.facts import RUNNING
 from ganeti.placement.move_kinds import Kind
 from ganeti.placement.use import NOWHERE
-
-Json = dict[str, Any]
 
 
 def find_touched_nodes(step: Step) -> frozenset[int]:
@@ -68,12 +66,12 @@ def commands(step: Step) -> list[str]:
     return lines
 
 
-def opcodes(step: Step) -> list[Json]:
+def opcodes(step: Step) -> list[JsonObject]:
     """The opcodes of a move: one job."""
     item = step.before.board.instances[step.move.instance]
-    result: list[Json] = []
+    result: list[JsonObject] = []
     for action, target in _parts(step):
-        op: Json = {"instance_name": item.name}
+        op: JsonObject = {"instance_name": item.name}
         if action == "replace":
             op |= {
                 "OP_ID": "OP_INSTANCE_REPLACE_DISKS",

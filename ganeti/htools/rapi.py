@@ -11,11 +11,11 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.htools import objects
 from ganeti.htools.options import UsageError, Values
 from ganeti.placement.facts import Cluster
@@ -100,18 +100,18 @@ def read(remote: Remote, static_memory: int) -> Cluster:
     return objects.build(_list(answers, "groups"), nodes, instances, info, static_memory)
 
 
-def _list(answers: Mapping[str, object], name: str) -> list[dict[str, Any]]:
+def _list(answers: Mapping[str, object], name: str) -> list[JsonObject]:
     found = answers[name]
     if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
         raise RemoteError(f"the answer to {name} is not a list of objects")
     return found
 
 
-def _read_recorded(directory: Path) -> dict[str, Any]:
+def _read_recorded(directory: Path) -> JsonObject:
     return {name: jsonio.loads((directory / f"{name}.json").read_bytes()) for name in _PATHS}
 
 
-def _query(remote: Remote) -> dict[str, Any]:
+def _query(remote: Remote) -> JsonObject:
     try:
         link = Link(
             remote.host,

@@ -6,12 +6,13 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.htools import wire
-from ganeti.htools.wire import Json, WireError
+from ganeti.htools.wire import WireError
 from ganeti.placement.facts import Cluster, Group, Instance, Node
 
 
-def parse(text: str) -> Json:
+def parse(text: str) -> JsonObject:
     """The request that a text holds; raises :class:`WireError`."""
     try:
         raw = jsonio.loads(text)
@@ -22,7 +23,7 @@ def parse(text: str) -> Json:
     return raw
 
 
-def cluster(raw: Json) -> Cluster:
+def cluster(raw: JsonObject) -> Cluster:
     """The cluster of a request."""
     groups = wire.take(raw, "nodegroups", dict, "request")
     nodes = wire.take(raw, "nodes", dict, "request")
@@ -46,7 +47,7 @@ def cluster(raw: Json) -> Cluster:
     )
 
 
-def _group(uuid: str, raw: Json) -> Group:
+def _group(uuid: str, raw: JsonObject) -> Group:
     where = f"group {uuid}"
     return Group(
         wire.take(raw, "name", str, where),
@@ -57,7 +58,7 @@ def _group(uuid: str, raw: Json) -> Group:
     )
 
 
-def _node(name: str, raw: Json) -> Node:
+def _node(name: str, raw: JsonObject) -> Node:
     where = f"node {name}"
     group = wire.take(raw, "group", str, where)
     tags = wire.names(raw.get("tags"), where)
@@ -87,7 +88,7 @@ def _node(name: str, raw: Json) -> Node:
     )
 
 
-def instance(name: str, raw: Json) -> Instance:
+def instance(name: str, raw: JsonObject) -> Instance:
     """An instance of a request: one of the cluster, or the one to place."""
     where = f"instance {name}"
     places = wire.names(raw.get("nodes"), where)

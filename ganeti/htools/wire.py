@@ -8,8 +8,6 @@ from typing import Any
 from ganeti import errors
 from ganeti.placement.facts import BUILTIN_POLICY, SPEC_KEYS, Policy, Spec
 
-Json = dict[str, Any]
-
 
 class WireError(errors.GenericError):
     """Something in the data is missing or has the wrong shape; the text names object and key."""

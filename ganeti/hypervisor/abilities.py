@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.interface import AttachedDisk, Moment, NodeInfo
 from ganeti.model.names import Consistency
 from ganeti.rpc.objects import (
@@ -122,7 +123,7 @@ class Migratable(Protocol):
     def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
         """Refuse (HypervisorError) a guest that does not run here or cannot be moved that way."""
 
-    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> dict[str, Any]:
+    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> JsonObject:
         """What the target has to know, for its :meth:`accept`; secret, never to be logged."""
 
     def accept(

@@ -18,6 +18,7 @@ from msgspec import Meta
 from ganeti import errors
 from ganeti.base import files, typed
 from ganeti.base.inotify import DirectoryWatcher
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor import host
 from ganeti.hypervisor.fake_guests import Guests, create
 from ganeti.hypervisor.fake_script import ANY, Method, Script
@@ -161,7 +162,7 @@ class FakeHypervisor(Hypervisor):
         memory = host.memory()
         processors = host.processors()
         guests = sum(info.memory for info in map(self.guests.read, self.guests.names()) if info)
-        facts: dict[str, Any] = {
+        facts: JsonObject = {
             "memory_total": memory.total,
             "memory_free": max(0, memory.available - guests),
             "memory_dom0": memory.total - memory.available,
@@ -286,10 +287,10 @@ class FakeHypervisor(Hypervisor):
         if not self.script.apply_rule("check_migratable", instance.name):
             self.guests.find_running(instance.name)
 
-    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> dict[str, Any]:
+    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> JsonObject:
         rule = self.script.rule("migration_info", instance.name)
         if rule is not None and rule.lies:
-            return self.script.parse_lie("migration_info", rule.lie, dict[str, Any])
+            return self.script.parse_lie("migration_info", rule.lie, JsonObject)
         found = self.guests.find_running(instance.name)
         return {"memory": found.memory, "vcpus": found.vcpus}
 
@@ -380,7 +381,7 @@ class FakeHypervisor(Hypervisor):
     def _apply_lie(self, real: InstanceInfo | None, lie: object) -> InstanceInfo | None:
         if lie is None:
             return None
-        facts: dict[str, Any] = {"memory": 0, "vcpus": 0, "state": RunState.RUNNING, "time": 0.0}
+        facts: JsonObject = {"memory": 0, "vcpus": 0, "state": RunState.RUNNING, "time": 0.0}
         if real is not None:
             facts = msgspec.structs.asdict(real)
         return self.script.parse_lie(

@@ -34,6 +34,7 @@ from msgspec import UNSET, Meta, UnsetType
 from ganeti import errors
 from ganeti.base import files, jsonio, typed
 from ganeti.base.clock import SYSTEM
+from ganeti.base.json_types import JsonObject
 
 T = TypeVar("T")
 
@@ -132,9 +133,9 @@ class Script:
                 f"{self.file}: the lie of {method} cannot be used: {err}"
             ) from err
 
-    def apply_lie(self, method: str, facts: Mapping[str, object], lie: object) -> dict[str, Any]:
+    def apply_lie(self, method: str, facts: Mapping[str, object], lie: object) -> JsonObject:
         """Facts with the values that a lie replaces."""
-        changes = self.parse_lie(method, lie, dict[str, Any])
+        changes = self.parse_lie(method, lie, JsonObject)
         for key in changes.keys() - facts.keys():
             raise errors.HypervisorError(f"{self.file}: {method} has no '{key}' to lie about")
         return {**facts, **changes}

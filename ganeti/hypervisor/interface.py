@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.names import Consistency
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
@@ -180,6 +181,6 @@ class Hypervisor(ABC):
         return {}
 
     @classmethod
-    def defaults(cls) -> dict[str, Any]:
+    def defaults(cls) -> JsonObject:
         """Builtin values of all parameters."""
         return msgspec.structs.asdict(cls.params())

@@ -21,11 +21,11 @@ Ages are in seconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import clock as clock_module
 from ganeti.base.clock import Clock
+from ganeti.base.json_types import JsonObject
 from ganeti.base.units import format_duration
 from ganeti.jobs.job import Book, Job
 from ganeti.jobs.workers import WorkerPool
@@ -35,7 +35,7 @@ from ganeti.model.job_status import JobStatus
 from ganeti.opcodes import wire
 from ganeti.opcodes.base import summary
 
-Explanation = dict[str, Any]
+Explanation = JsonObject
 #: A lock as people know it, of its name.
 Title = Callable[[str], str]
 

@@ -8,11 +8,11 @@ holds no thread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import clock as clock_module
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.json_types import JsonObject
 from ganeti.jobs import explain, new_job
 from ganeti.jobs import files as job_files
 from ganeti.jobs import machine as m
@@ -269,7 +269,7 @@ class JobQueue:
         self._jobs.update((job.id, job) for job in made)
         return made
 
-    def explain(self, job_id: int, title: explain.Title = str) -> dict[str, Any]:
+    def explain(self, job_id: int, title: explain.Title = str) -> JsonObject:
         """Why a job does not go on, see ``jobs/explain.py``; JobLost for one that is not live."""
         pool = self._steps.pool
         return explain.explain(self.book, self._locks, pool, self._clock, job_id, title)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import files, log
+from ganeti.base.json_types import JsonObject
 from ganeti.jobs import machine as m
 from ganeti.jobs.execution import Executor, Need
 from ganeti.jobs.gate import Gate, Hold
@@ -238,7 +238,7 @@ def _get_instance(job: Job) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _get_input(job: Job) -> dict[str, Any]:
+def _get_input(job: Job) -> JsonObject:
     """The opcode that a job is at in its JSON form; empty when it has ended."""
     index = job.record.current()
     return {} if index is None else job.record.ops[index].input

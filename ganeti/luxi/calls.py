@@ -15,6 +15,7 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import jsonio, text
+from ganeti.base.json_types import JsonObject
 from ganeti.base.record import Record
 from ganeti.luxi import arguments
 
@@ -184,7 +185,7 @@ def find(name: str) -> Method:
     return method
 
 
-def bind(method: Method, args: Sequence[object] | Mapping[str, object]) -> dict[str, Any]:
+def bind(method: Method, args: Sequence[object] | Mapping[str, object]) -> JsonObject:
     """Arguments by name; optional ones that are missing are left out.
 
     Raises:
@@ -204,7 +205,7 @@ def bind(method: Method, args: Sequence[object] | Mapping[str, object]) -> dict[
     return bound
 
 
-def _positional(method: Method, args: Sequence[object]) -> dict[str, Any]:
+def _positional(method: Method, args: Sequence[object]) -> JsonObject:
     if method.aliases is not None and len(args) == 1 and isinstance(args[0], dict):
         return _read_named_arguments(method, args[0])
     least = sum(not arg.optional for arg in method.args)
@@ -218,12 +219,12 @@ def _positional(method: Method, args: Sequence[object]) -> dict[str, Any]:
     return {arg.name: value for arg, value in zip(method.args, args, strict=False)}
 
 
-def _read_named_arguments(method: Method, given: Mapping[str, object]) -> dict[str, Any]:
+def _read_named_arguments(method: Method, given: Mapping[str, object]) -> JsonObject:
     """The arguments of a method that takes an object; what may be null may be missing."""
     if method.aliases is None:
         raise errors.RequestError(f"{method.name}: the key 'args' must be a list")
     known = [arg.name for arg in method.args]
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for key, value in given.items():
         name = method.aliases.get(key, key)
         if name not in known:
@@ -251,7 +252,7 @@ def encode_request(name: str, args: Sequence[object]) -> bytes:
     return jsonio.request_bytes(request)
 
 
-def decode_request(data: bytes) -> tuple[str, list[Any] | dict[str, Any]]:
+def decode_request(data: bytes) -> tuple[str, list[Any] | JsonObject]:
     """Method name and arguments of a request; the name may be unknown.
 
     Raises:

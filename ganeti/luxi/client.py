@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.record import Record
 from ganeti.luxi.connection import Connection
 from ganeti.model.job_status import JOBS_FINALIZED
@@ -106,11 +107,11 @@ class Client(Connection):
         """Single values about the cluster; unknown ones are None."""
         return list(self.call("QueryConfigValues", list(fields)))
 
-    def query_cluster_info(self) -> dict[str, Any]:
+    def query_cluster_info(self) -> JsonObject:
         """Name, versions and settings of the cluster."""
         return dict(self.call("QueryClusterInfo"))
 
-    def query_consoles(self, instance: str) -> dict[str, Any]:
+    def query_consoles(self, instance: str) -> JsonObject:
         """Consoles of an instance that runs; its node is asked."""
         return dict(self.call("QueryConsoles", instance))
 
@@ -127,7 +128,7 @@ class Client(Connection):
         until: float | None = None,
         job: int | None = None,
         limit: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Changes of the configuration, oldest first; see ``master/history.py`` for the keys.
 
         Times are seconds since the epoch; of more than ``limit`` changes the newest are given.
@@ -147,23 +148,23 @@ class Client(Connection):
         """Values by metric, see ``model/metrics.py``; no node is called for it."""
         return dict(self.call("QueryMetrics"))
 
-    def query_health(self) -> dict[str, Any]:
+    def query_health(self) -> JsonObject:
         """How the cluster stands, see ``master/standing.py``; no node is called for it."""
         return dict(self.call("QueryHealth"))
 
-    def query_recovery(self) -> dict[str, Any]:
+    def query_recovery(self) -> JsonObject:
         """What is done about dead nodes, see ``master/recovery_status.py``; no node is called."""
         return dict(self.call("QueryRecovery"))
 
-    def query_notifications(self) -> list[dict[str, Any]]:
+    def query_notifications(self) -> list[JsonObject]:
         """Where notices are sent, and how that goes; without secrets."""
         return list(self.call("QueryNotifications"))
 
-    def query_samples(self, kind: str, name: str, span: str) -> dict[str, Any]:
+    def query_samples(self, kind: str, name: str, span: str) -> JsonObject:
         """Measurements of a node or an instance over an hour, a day or a month."""
         return dict(self.call("QuerySamples", kind, name, span))
 
-    def query_config_diff(self, begin: float, end: float) -> dict[str, Any]:
+    def query_config_diff(self, begin: float, end: float) -> JsonObject:
         """What differs between the configurations of two times (seconds since the epoch)."""
         return dict(self.call("QueryConfigDiff", begin, end))
 
@@ -189,11 +190,11 @@ class Client(Connection):
             more.append(user)
         return int(self.call("SubmitJob", list(ops), *more))
 
-    def explain_job(self, job_id: int) -> dict[str, Any]:
+    def explain_job(self, job_id: int) -> JsonObject:
         """Why a job does not go on; see ``jobs/explain.py`` for the keys."""
         return dict(self.call("ExplainJob", job_id))
 
-    def query_job_log(self, job_id: int, nodes: Sequence[str] = ()) -> dict[str, Any]:
+    def query_job_log(self, job_id: int, nodes: Sequence[str] = ()) -> JsonObject:
         """What daemons logged about a job; see ``master/job_log.py`` for the keys.
 
         Asks the named nodes, or all.
@@ -293,14 +294,14 @@ class Client(Connection):
 
     def wait_for_events(
         self, after: str | None, timeout: float, wanted: Mapping[str, Sequence[str]] | None = None
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """What happened after a position; without one the position of now, at once.
 
         ``wanted`` is ``{"kind": [..], "object": [..]}``. The answer has ``events``, the position
         ``last`` to go on from, and ``lost``: events are missing before these. It is empty after
         ``timeout`` seconds, which the server caps.
         """
-        found: dict[str, Any] = self.call("WaitForEvents", after, wanted, timeout)
+        found: JsonObject = self.call("WaitForEvents", after, wanted, timeout)
         return found
 
     # job filters

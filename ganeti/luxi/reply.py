@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ganeti import errors
 from ganeti.base import files
+from ganeti.base.json_types import JsonObject
 from ganeti.luxi import calls
 from ganeti.net.unix_socket import TERMINATOR, Credentials
 
@@ -117,9 +118,7 @@ def _refuse_detach(reply: Reply, _keeper: object) -> None:
 class Handler(Protocol):
     """What the server calls in a pool thread for each request."""
 
-    def __call__(
-        self, method: str, args: dict[str, Any], peer: Credentials, reply: Reply
-    ) -> None: ...
+    def __call__(self, method: str, args: JsonObject, peer: Credentials, reply: Reply) -> None: ...
 
 
 class Quick(Protocol):
@@ -129,7 +128,7 @@ class Quick(Protocol):
     the same bytes, and does not raise. What the function raises, the handler is asked again.
     """
 
-    def __call__(self, method: str, args: dict[str, Any]) -> Callable[[], Any] | None: ...
+    def __call__(self, method: str, args: JsonObject) -> Callable[[], Any] | None: ...
 
 
 class QuickAnswers:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Author
 from ganeti.config.store import Store
 from ganeti.luxi.reply import Reply
@@ -40,7 +40,7 @@ class Consoles:
         self._core = core
         self._relays = Relays("consoles")
 
-    def find(self, name: str) -> dict[str, Any]:
+    def find(self, name: str) -> JsonObject:
         """The consoles that an instance has now; asks its node.
 
         Raises:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ganeti.base import jsonio, position
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.json_types import JsonObject
 from ganeti.config import vote
 from ganeti.config.job_claims import JobClaims
 from ganeti.config.store import Store
@@ -269,13 +270,13 @@ class Core:
 
     # services for operations -------------------------------------------------------------
 
-    def query(self, what: str, fields: Sequence[str], qfilter: object) -> dict[str, Any]:
+    def query(self, what: str, fields: Sequence[str], qfilter: object) -> JsonObject:
         return dict(engine.query(self.sources(), what, list(fields), qfilter))
 
-    def query_fields(self, what: str, fields: Sequence[str] | None) -> dict[str, Any]:
+    def query_fields(self, what: str, fields: Sequence[str] | None) -> JsonObject:
         return dict(engine.fields_of(what, fields))
 
-    def cluster_info(self) -> dict[str, Any]:
+    def cluster_info(self) -> JsonObject:
         return facts.cluster_info(self.store.current, self.facts)
 
     def config_values(self, fields: Sequence[str]) -> list[Any]:

@@ -18,6 +18,7 @@ import msgspec
 from ganeti import errors
 from ganeti.base import jsonio, typed
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.json_types import JsonObject
 from ganeti.base.ring import Ring
 from ganeti.config.changes import STAMPS
 from ganeti.jobs.queue import JobQueue
@@ -119,7 +120,7 @@ class Events:
         # Innermost of all locks: nothing else is requested while it is held.
         self._mutex = threading.Lock()
         #: is told each event; must not block nor ask for anything here
-        self.on_event: Callable[[dict[str, Any]], None] = lambda _event: None
+        self.on_event: Callable[[JsonObject], None] = lambda _event: None
 
     # being told
 
@@ -213,7 +214,7 @@ class Events:
 
     # telling
 
-    def read_after(self, position: object, wanted: Filter) -> dict[str, Any]:
+    def read_after(self, position: object, wanted: Filter) -> JsonObject:
         """What happened after a position (``<run>-<number>``, null for from now on).
 
         ``{"events": [..], "last": position, "lost": whether events are missing before these}``;
@@ -256,13 +257,13 @@ def _objects_of(job_id: int, inputs: Iterable[Mapping[str, Any]]) -> tuple[str, 
     return (str(job_id), *dict.fromkeys(name for name in names if name))
 
 
-def _find_current_input(record: JobRecord) -> list[dict[str, Any]]:
+def _find_current_input(record: JobRecord) -> list[JsonObject]:
     """Input of the opcode that a job is at, of the last one when it has ended."""
     index = record.current()
     return [op.input for op in record.ops[-1 if index is None else index :][:1]]
 
 
-def _describe_event(record: JobRecord, seen: _Seen) -> dict[str, Any]:
+def _describe_event(record: JobRecord, seen: _Seen) -> JsonObject:
     """What the event of a status says."""
     if seen.summary is not None:
         opstatus = [op.status.value for op in record.ops]

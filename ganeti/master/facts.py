@@ -10,6 +10,7 @@ from typing import Any
 from ganeti import constants
 from ganeti.base import files
 from ganeti.base.clock import SYSTEM
+from ganeti.base.json_types import JsonObject
 from ganeti.model.config import Config
 from ganeti.paths import Paths
 
@@ -32,7 +33,7 @@ class Facts:
         return until if until > SYSTEM.now() else None
 
 
-def cluster_info(config: Config, facts: Facts) -> dict[str, Any]:
+def cluster_info(config: Config, facts: Facts) -> JsonObject:
     """The answer of QueryClusterInfo."""
     cluster = config.cluster
     collectors = cluster.data_collectors

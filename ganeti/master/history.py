@@ -32,6 +32,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base.journal import Record
+from ganeti.base.json_types import JsonObject
 from ganeti.config import differences
 from ganeti.config.differences import KINDS, Difference, Touch
 from ganeti.config.history import History, Line
@@ -42,7 +43,7 @@ from ganeti.model.config import Config
 MOST = 10_000
 
 
-def query(config: Config, history: History, wanted: object) -> dict[str, Any]:
+def query(config: Config, history: History, wanted: object) -> JsonObject:
     """The answer of QueryHistory; blocks while it reads (some seconds for a full history).
 
     Raises:
@@ -52,7 +53,7 @@ def query(config: Config, history: History, wanted: object) -> dict[str, Any]:
     return _Query(config, history, check_filter(wanted)).answer()
 
 
-def diff(config: Config, history: History, t1: object, t2: object) -> dict[str, Any]:
+def diff(config: Config, history: History, t1: object, t2: object) -> JsonObject:
     """The answer of QueryConfigDiff; blocks like :func:`query`.
 
     Raises:
@@ -103,7 +104,7 @@ class _Span:
             yield line.record()
 
 
-def _begin(config: Config, history: History) -> dict[str, Any]:
+def _begin(config: Config, history: History) -> JsonObject:
     """Serial and time of the change from which on this node has every change."""
     data = config.data
     line = history.beginning(data.serial_no, config.cluster.ctime)
@@ -178,7 +179,7 @@ class _Names:
 
 
 class _Query:
-    def __init__(self, config: Config, history: History, wanted: dict[str, Any]) -> None:
+    def __init__(self, config: Config, history: History, wanted: JsonObject) -> None:
         self._config, self._history, self._filter = config, history, wanted
         self._kind: str | None = wanted.get("kind")
         text = wanted.get("object")
@@ -186,9 +187,9 @@ class _Query:
         self._names = _Names(config)
         self._missing: list[list[int]] = []
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> JsonObject:
         limit = min(self._filter.get("limit", MOST), MOST)
-        picked: list[dict[str, Any]] = []
+        picked: list[JsonObject] = []
         more = False
         for change in self._matching():
             if len(picked) == limit:
@@ -206,7 +207,7 @@ class _Query:
             "names": self._names.found,
         }
 
-    def _matching(self) -> Iterator[dict[str, Any]]:
+    def _matching(self) -> Iterator[JsonObject]:
         """Changes that were requested, newest first."""
         until, job = self._filter.get("until"), self._filter.get("job")
         for line in self._lines():
@@ -247,7 +248,7 @@ class _Query:
             elif job in line.raw and (until is None or line.time <= until):
                 yield line
 
-    def _change(self, record: Record, touches: list[Touch], *, others: int) -> dict[str, Any]:
+    def _change(self, record: Record, touches: list[Touch], *, others: int) -> JsonObject:
         objects = [self._names.add_owner(differences.describe(touch)) for touch in touches]
         return {
             "serial": record["serial"],
@@ -260,7 +261,7 @@ class _Query:
             "others": others,
         }
 
-    def _make_unknown_error(self, begin: dict[str, Any]) -> errors.OpPrereqError:
+    def _make_unknown_error(self, begin: JsonObject) -> errors.OpPrereqError:
         since = max(self._filter.get("since", 0.0), begin["time"])
         return errors.make_unknown_error(
             f"{self._kind or 'object'} '{self._filter['object']:.200}' is not known, and no change"

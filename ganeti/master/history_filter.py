@@ -8,6 +8,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
 from ganeti.config.differences import KINDS, Touch
 from ganeti.luxi.requests import HistoryFilter
@@ -32,7 +33,7 @@ def make_error(text: str) -> errors.OpPrereqError:
     return errors.make_invalid_error(text)
 
 
-def check_filter(wanted: object) -> dict[str, Any]:
+def check_filter(wanted: object) -> JsonObject:
     """The keys of a filter that are set."""
     if wanted is None:
         return {}

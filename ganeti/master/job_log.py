@@ -7,6 +7,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import clock
+from ganeti.base.json_types import JsonObject
 from ganeti.jobs.queue import JobQueue
 from ganeti.master.core import Core
 from ganeti.rpc.calls import NodeCalls
@@ -15,7 +16,7 @@ from ganeti.rpc.calls import NodeCalls
 _PATIENCE = 30.0
 
 
-def query(core: Core, job: int, names: Sequence[str]) -> dict[str, Any]:
+def query(core: Core, job: int, names: Sequence[str]) -> JsonObject:
     """Lines of the named nodes, or of all, by time.
 
     ``{"lines": [[time, node, program, level, text]], "failed": {node: why it told nothing},

@@ -12,12 +12,13 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import files, jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.base.waiting_thread import WaitingThread
 from ganeti.config.changes import Author, Draft
 from ganeti.master.conditions import find_conditions
@@ -52,12 +53,12 @@ class State(msgspec.Struct):
 class Notifier(WaitingThread):
     """Started after the events are there; :meth:`note` and :meth:`note_round` never block."""
 
-    def __init__(self, core: Core, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, core: Core, tell: Callable[[JsonObject], None]) -> None:
         """``tell`` makes an event of a condition that began or ended."""
         super().__init__("notifier")
         self._core = core
         self._tell = tell
-        self._inbox: deque[dict[str, Any]] = deque(maxlen=_MOST_EVENTS)
+        self._inbox: deque[JsonObject] = deque(maxlen=_MOST_EVENTS)
         #: name, outbox, pause and problem of what was sent
         self._outcomes: deque[tuple[str, Outbox, float, str]] = deque()
         self._busy: set[str] = set()
@@ -73,7 +74,7 @@ class Notifier(WaitingThread):
 
     # from other threads --------------------------------------------------------------------
 
-    def note(self, event: dict[str, Any]) -> None:
+    def note(self, event: JsonObject) -> None:
         """Something happened (called by the events)."""
         with self._changed:
             self._inbox.append(event)
@@ -90,7 +91,7 @@ class Notifier(WaitingThread):
         super().stop()
         self._senders.shutdown(wait=False, cancel_futures=True)
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[JsonObject]:
         """The notifications and how they do, without secrets."""
         found = []
         for name, item in sorted(self._core.store.current.cluster.notifications.items()):
@@ -231,7 +232,7 @@ class Notifier(WaitingThread):
                     self._state.boxes[name].add(notice, now)
                     self._unsaved = True
 
-    def _find_story(self, event: dict[str, Any]) -> JobStory | None:
+    def _find_story(self, event: JsonObject) -> JobStory | None:
         """What is known of the job whose end an event tells."""
         if event["kind"] != "job" or event["data"].get("status") not in ("error", "success"):
             return None

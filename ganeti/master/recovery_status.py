@@ -23,10 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import natural_key
 from ganeti.model import base
 from ganeti.model.config import Config
@@ -60,7 +61,7 @@ class State(StrEnum):
     WAITING = "waiting"
 
 
-def describe(core: Core) -> dict[str, Any]:
+def describe(core: Core) -> JsonObject:
     """The answer of QueryRecovery."""
     config, now = core.store.current, core.clock.now()
     cluster = config.cluster
@@ -79,7 +80,7 @@ def describe(core: Core) -> dict[str, Any]:
 # nodes -------------------------------------------------------------------------------------------
 
 
-def _describe_node(core: Core, config: Config, node: Node, now: float) -> dict[str, Any]:
+def _describe_node(core: Core, config: Config, node: Node, now: float) -> JsonObject:
     view = core.node_leases.describe(node.uuid)
     calls = not node.offline and node.uuid != config.cluster.master_node
     proofs = _list_proofs(config, node, view)
@@ -125,7 +126,7 @@ def _explain_next(core: Core, config: Config, node: Node, view: View, proofs: li
 # instances ---------------------------------------------------------------------------------------
 
 
-def find_instances(core: Core, config: Config, now: float) -> Iterator[dict[str, Any]]:
+def find_instances(core: Core, config: Config, now: float) -> Iterator[JsonObject]:
     """What became of the instances of nodes that are dead, or were when they were fenced last."""
     ended = core.queue.has_ended
     for node in config.nodes.values():
@@ -165,7 +166,7 @@ def _judge(core: Core, item: Instance, node: Node) -> tuple[State, str]:
 
 def _make_row(
     config: Config, item: Instance, source: Node, state: State, reason: str
-) -> dict[str, Any]:
+) -> JsonObject:
     attempt = recovery.find_attempt(item, source)
     return {
         "instance": item.handle,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ganeti.base.clock import Clock
+from ganeti.base.json_types import JsonObject
 from ganeti.jobs.execution import JobHandle
 from ganeti.master.survey import Room
 from ganeti.model.job import Submitter
@@ -39,7 +40,7 @@ class NoJob:
 
 
 def examine(
-    query: Callable[[str, list[str], object], dict[str, Any]],
+    query: Callable[[str, list[str], object], JsonObject],
     make_context: Callable[[JobHandle], Context],
     clock: Clock,
 ) -> Room:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base.clock import Clock
+from ganeti.base.json_types import JsonObject
 from ganeti.config.store import Store
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
@@ -29,9 +30,7 @@ UNITS = {
 }
 
 
-def read(
-    store: Store, rpc: NodeRpc, clock: Clock, kind: str, name: str, span: str
-) -> dict[str, Any]:
+def read(store: Store, rpc: NodeRpc, clock: Clock, kind: str, name: str, span: str) -> JsonObject:
     """The answer of QuerySamples; blocks until all nodes asked have answered.
 
     An instance that was moved has left samples on its former nodes, so all of its node group are

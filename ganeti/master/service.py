@@ -12,6 +12,7 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import files, jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.luxi.calls import METHODS
 from ganeti.luxi.reply import Reply
 from ganeti.master import (
@@ -42,7 +43,6 @@ from ganeti.rpc.calls import NodeCalls
 
 _LOG = logging.getLogger(__name__)
 
-Args = dict[str, Any]
 
 #: Queries that wait for nodes at the same time.
 _LIVE = 16
@@ -91,12 +91,12 @@ class Service:
         self._mutex = threading.Lock()
         self._consoles = consoles.Consoles(core)
         self._submissions = Submissions(core)
-        self._waits: dict[str, Callable[[Args, Reply], None]] = {
+        self._waits: dict[str, Callable[[JsonObject, Reply], None]] = {
             "OpenConsole": self._open_console,
             "WaitForJobChange": self._wait,
             "WaitForEvents": self._wait_for_events,
         }
-        self._methods: dict[str, Callable[[Args, Credentials], Any]] = {
+        self._methods: dict[str, Callable[[JsonObject, Credentials], Any]] = {
             "Query": self._query,
             "QueryFields": self._query_fields,
             "QueryNodes": lambda a, _p: self._classic("node", a),
@@ -142,7 +142,7 @@ class Service:
             "DeleteFilter": self._delete_filter,
         }
 
-    def __call__(self, method: str, args: Args, peer: Credentials, reply: Reply) -> None:
+    def __call__(self, method: str, args: JsonObject, peer: Credentials, reply: Reply) -> None:
         """Answer a request, at once or (those that wait for news or for the queue) later."""
         if not self._opened.is_set() and self._keep(method, args, peer, reply):
             return
@@ -160,7 +160,7 @@ class Service:
         else:
             reply.ok(answer)
 
-    def _keep(self, method: str, args: Args, peer: Credentials, reply: Reply) -> bool:
+    def _keep(self, method: str, args: JsonObject, peer: Credentials, reply: Reply) -> bool:
         """Put a request aside if it needs the queue, which is still being read."""
         known = METHODS.get(method)
         jobs = method in _OF_JOBS or (method == "Query" and args["what"] == "job")
@@ -187,7 +187,7 @@ class Service:
         self._consoles.stop()
         self._notifier.stop()
 
-    def answer_quickly(self, method: str, args: Args) -> Callable[[], Any] | None:
+    def answer_quickly(self, method: str, args: JsonObject) -> Callable[[], Any] | None:
         """What answers a request that takes less than to wake a thread for it; never raises."""
         if method == "QueryConfigValues" and facts.is_quick(args["fields"]):
             return lambda: self._config_values(args, None)
@@ -199,7 +199,7 @@ class Service:
 
     # queries -----------------------------------------------------------------------------
 
-    def _query(self, args: Args, _peer: Credentials | None) -> Any:
+    def _query(self, args: JsonObject, _peer: Credentials | None) -> Any:
         what, redacted = str(args["what"]), bool(args.get("redacted"))
         query = engine.Query(what, args["fields"], args["qfilter"], redacted=redacted)
         return self._run(query, lambda answer: answer)
@@ -216,31 +216,31 @@ class Service:
         return _Live(run) if query.asks_nodes else run()
 
     @staticmethod
-    def _query_fields(args: Args, _peer: Credentials) -> Any:
+    def _query_fields(args: JsonObject, _peer: Credentials) -> Any:
         return engine.fields_of(str(args["what"]), args["fields"])
 
-    def _classic(self, what: str, args: Args) -> Any:
+    def _classic(self, what: str, args: JsonObject) -> Any:
         lock, redacted = bool(args.get("lock", False)), bool(args.get("redacted"))
         query = compile_query(
             self._core.sources(), what, args["names"], args["fields"], lock, redacted=redacted
         )
         return self._run(query, strip_statuses)
 
-    def _query_exports(self, args: Args, _peer: Credentials) -> Any:
+    def _query_exports(self, args: JsonObject, _peer: Credentials) -> Any:
         names = {"names": args["nodes"], "fields": EXPORT_FIELDS, "lock": args["lock"]}
         return self._classic("export", names)
 
-    def _cluster_info(self, args: Args, _peer: Credentials) -> dict[str, Any]:
+    def _cluster_info(self, args: JsonObject, _peer: Credentials) -> JsonObject:
         found = facts.cluster_info(self._core.store.current, self._core.facts)
         return dict(redaction.hide(found)) if args.get("redacted") else found
 
-    def _config_values(self, args: Args, _peer: Credentials | None) -> Any:
+    def _config_values(self, args: JsonObject, _peer: Credentials | None) -> Any:
         core = self._core
         return facts.config_values(
             core.store.current, core.facts, args["fields"], drained=lambda: core.queue.drained
         )
 
-    def _query_tags(self, args: Args, _peer: Credentials) -> Any:
+    def _query_tags(self, args: JsonObject, _peer: Credentials) -> Any:
         kind, name = str(args["kind"]), args["name"]
         known = ("cluster", "nodegroup", "node", "instance", "network", "disk")
         if kind not in known:
@@ -249,20 +249,20 @@ class Service:
 
     # jobs --------------------------------------------------------------------------------
 
-    def _auto_archive(self, args: Args, _peer: Credentials) -> list[int]:
+    def _auto_archive(self, args: JsonObject, _peer: Credentials) -> list[int]:
         return list(self._core.queue.auto_archive(args["age"], min(args["tmout"], 60.0)))
 
-    def _cancel(self, args: Args, _peer: Credentials) -> list[Any]:
+    def _cancel(self, args: JsonObject, _peer: Credentials) -> list[Any]:
         return list(self._core.queue.cancel(_job_id(args["job"])))
 
-    def _change_priority(self, args: Args, _peer: Credentials) -> list[Any]:
+    def _change_priority(self, args: JsonObject, _peer: Credentials) -> list[Any]:
         return list(self._core.queue.set_priority(_job_id(args["job"]), args["priority"]))
 
-    def _set_drain(self, args: Args, _peer: Credentials) -> bool:
+    def _set_drain(self, args: JsonObject, _peer: Credentials) -> bool:
         self._core.queue.set_drained(args["flag"])
         return True
 
-    def _set_watcher_pause(self, args: Args, _peer: Credentials) -> Any:
+    def _set_watcher_pause(self, args: JsonObject, _peer: Credentials) -> Any:
         """Pause the watchers of all nodes; one that does not answer keeps its own running."""
         until, path = args["until"], self._core.paths.watcher_pause
         if until is None:
@@ -292,32 +292,32 @@ class Service:
 
     # job filters -------------------------------------------------------------------------
 
-    def _query_job_log(self, args: Args, _peer: Credentials) -> Any:
+    def _query_job_log(self, args: JsonObject, _peer: Credentials) -> Any:
         number = _job_id(args["job"])
         return _Live(lambda: job_log.query(self._core, number, args["nodes"]))
 
-    def _query_metrics(self, _args: Args, _peer: Credentials) -> Any:
+    def _query_metrics(self, _args: JsonObject, _peer: Credentials) -> Any:
         self._core.survey.note_interest()
         return measures.collect(self._core)
 
-    def _query_samples(self, args: Args, _peer: Credentials) -> Any:
+    def _query_samples(self, args: JsonObject, _peer: Credentials) -> Any:
         core = self._core
         what = (args["kind"], args["name"], args["range"])
         return _Live(lambda: samples.read(core.store, core.rpc, core.clock, *what))
 
-    def _note_guest_end(self, args: Args, _peer: Credentials) -> None:
+    def _note_guest_end(self, args: JsonObject, _peer: Credentials) -> None:
         """Make an event of it; what is done about it is up to the watcher."""
         instance = self._core.store.current.instance(args["instance"])
         self._events.guest_ended(instance, args["node"], args["status"])
         self._waiting.note_change(events.KEY)
 
-    def _open_console(self, args: Args, reply: Reply) -> None:
+    def _open_console(self, args: JsonObject, reply: Reply) -> None:
         """Connect the client with a console; the threads that wait for nodes do it."""
         self._live.submit(
             reply.run, lambda: self._consoles.open(args["instance"], args["kind"], reply)
         )
 
-    def _note_console(self, args: Args, peer: Credentials) -> None:
+    def _note_console(self, args: JsonObject, peer: Credentials) -> None:
         """Somebody has opened or closed a console: an event, a line in the log, and history."""
         instance = self._core.store.current.instance(args["instance"])
         known = {name: str(value)[:200] for name, value in args["data"].items()}
@@ -330,19 +330,19 @@ class Service:
             self._events.console_used(instance, known)
             self._waiting.note_change(events.KEY)
 
-    def _replace_filter(self, args: Args, peer: Credentials) -> str:
+    def _replace_filter(self, args: JsonObject, peer: Credentials) -> str:
         core, user = self._core, identify(peer, args.get("user")).shown
         return job_filters.replace_rule(
             core.store, core.clock, user, args, last_job=core.queue.last_id
         )
 
-    def _delete_filter(self, args: Args, peer: Credentials) -> None:
+    def _delete_filter(self, args: JsonObject, peer: Credentials) -> None:
         user = identify(peer, args.get("user")).shown
         job_filters.delete_rule(self._core.store, user, args["uuid"])
 
     # waiting -----------------------------------------------------------------------------
 
-    def _wait(self, args: Args, reply: Reply) -> None:
+    def _wait(self, args: JsonObject, reply: Reply) -> None:
         """Answer when the job has news for the client, or when the time is over."""
         job_id = _job_id(args["job"])
         fields, seen, seen_log = args["fields"], args["prev_job"], args["prev_log"]
@@ -365,7 +365,7 @@ class Service:
         self._events.job_changed(job_id)
         self._waiting.note_change(events.KEY)
 
-    def _condition_changed(self, data: dict[str, Any]) -> None:
+    def _condition_changed(self, data: JsonObject) -> None:
         self._events.condition_changed(data)
         self._waiting.note_change(events.KEY)
 
@@ -373,12 +373,12 @@ class Service:
         self._events.config_changed(before, after)
         self._waiting.note_change(events.KEY)
 
-    def _wait_for_events(self, args: Args, reply: Reply) -> None:
+    def _wait_for_events(self, args: JsonObject, reply: Reply) -> None:
         """Answer when something happened that the client wants, or when the time is over."""
         wanted, position = Filter.from_wire(args["filter"]), args["after"]
         timeout = min(float(args["tmout"]), constants.WAIT_FOR_JOB_CHANGE_CAP)
 
-        def check(last: bool) -> dict[str, Any] | None:
+        def check(last: bool) -> JsonObject | None:
             nonlocal position
             found = self._events.read_after(position, wanted)
             if found["events"] or found["lost"] or last or position is None:

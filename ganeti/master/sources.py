@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from ganeti.base.json_types import JsonObject
 from ganeti.jobs.queue import JobQueue
 from ganeti.locking.manager import LockManager
 from ganeti.master.facts import Facts
@@ -57,7 +58,7 @@ class MasterSources:
         """Node calls for queries; most queries make none."""
         return self._calls.limit_time(QUERY_TIMEOUT).share_calls()
 
-    def _hvparams(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def _hvparams(self, names: Sequence[str]) -> dict[str, JsonObject]:
         return {name: self._config.cluster.hvparams.get(name, {}) for name in names}
 
     def node_info(self, requests: Mapping[NodeUuid, NodeRequest]) -> Answers[NodeInfo]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
 from ganeti.master.verdicts import Known
 from ganeti.model.config import Config
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 SOON = 30 * 86400.0
 
 
-def health(core: Core) -> dict[str, Any]:
+def health(core: Core) -> JsonObject:
     """The answer of QueryHealth."""
     config, now = core.store.current, core.clock.now()
     core.survey.note_interest()
@@ -59,7 +60,7 @@ def health(core: Core) -> dict[str, Any]:
     }
 
 
-def list_certificates(core: Core, config: Config, now: float) -> list[dict[str, Any]]:
+def list_certificates(core: Core, config: Config, now: float) -> list[JsonObject]:
     """Each certificate of the master, and those of other nodes that end soon."""
     found = []
     for uuid, state in core.survey.nodes.items():

@@ -13,6 +13,7 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.config import limits
 from ganeti.master.core import Core
 from ganeti.model.job import Submitter
@@ -37,16 +38,16 @@ class Submissions:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    def submit(self, args: dict[str, Any], peer: Credentials) -> int:
+    def submit(self, args: JsonObject, peer: Credentials) -> int:
         """One job; returns its id."""
         submitter = identify(peer, args.get("user"), _limits(args.get("limits")))
         return self._take_in([args["ops"]], submitter, key=args.get("key"))[0]
 
-    def submit_to_drained(self, args: dict[str, Any], peer: Credentials) -> int:
+    def submit_to_drained(self, args: JsonObject, peer: Credentials) -> int:
         """One job, also while the queue is drained; returns its id."""
         return self._take_in([args["ops"]], identify(peer), ignore_drain=True)[0]
 
-    def submit_many(self, args: dict[str, Any], peer: Credentials) -> list[list[Any]]:
+    def submit_many(self, args: JsonObject, peer: Credentials) -> list[list[Any]]:
         """All jobs or none; returns ``[True, id]`` for each."""
         ids = self._take_in(args["jobs"], identify(peer))
         return [[True, job_id] for job_id in ids]

@@ -10,10 +10,10 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.json_types import JsonObject
 from ganeti.config.store import Store
 from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
@@ -53,7 +53,7 @@ class Room:
     time: float = 0.0
     storage: Mapping[str, tuple[int | None, int | None]] | None = None
     #: as of ``gnt-cluster capacity``; None: it could not be computed
-    groups: list[dict[str, Any]] | None = None
+    groups: list[JsonObject] | None = None
 
 
 class Survey:

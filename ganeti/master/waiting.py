@@ -14,9 +14,10 @@ from itertools import count
 from typing import Any
 
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.json_types import JsonObject
 
 #: Of a job: ``[values of the asked fields, new log entries]``
-Answer = list[Any] | dict[str, Any]
+Answer = list[Any] | JsonObject
 
 
 #: Timers that may be there before those of waits that are over are dropped.

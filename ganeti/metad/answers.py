@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.rpc.objects import InstanceMetadata
 
 REASONS: Final = {
@@ -67,7 +68,7 @@ def _json(value: object) -> Answer:
     return Answer(200, jsonio.answer_bytes(value), _JSON)
 
 
-def _describe(instance: InstanceMetadata) -> dict[str, Any]:
+def _describe(instance: InstanceMetadata) -> JsonObject:
     return {
         "uuid": instance.uuid,
         "name": instance.name,

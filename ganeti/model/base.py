@@ -12,6 +12,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 
 O = TypeVar("O", bound="ConfigObject")  # noqa: E741
@@ -51,13 +52,13 @@ def _fields(cls: type[ConfigObject]) -> tuple[tuple[str, bool], ...]:
     return found
 
 
-def to_wire(obj: ConfigObject) -> dict[str, Any]:
+def to_wire(obj: ConfigObject) -> JsonObject:
     """Plain JSON value of an object; unset optional fields are left out.
 
     A forthcoming object leaves out whatever still has its default.
     """
     forthcoming = bool(getattr(obj, "forthcoming", False))
-    result: dict[str, Any] = {}
+    result: JsonObject = {}
     for name, optional in _fields(type(obj)):
         value = getattr(obj, name)
         if value is None and optional:

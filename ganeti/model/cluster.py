@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
 from ganeti.model.names import NodeUuid
@@ -53,21 +54,21 @@ class Cluster(Tagged, frozen=True, kw_only=True):
     gluster_storage_dir: str = ""
     enabled_hypervisors: tuple[str, ...] = ()
     hvparams: Annotated[
-        dict[str, dict[str, Any]], doc("All hypervisor parameters with their values, by hypervisor")
+        dict[str, JsonObject], doc("All hypervisor parameters with their values, by hypervisor")
     ] = {}
-    os_hvp: dict[str, dict[str, dict[str, Any]]] = {}
+    os_hvp: dict[str, dict[str, JsonObject]] = {}
     beparams: Annotated[
-        dict[str, dict[str, Any]],
+        dict[str, JsonObject],
         doc("All back-end parameters with their values, below the key default"),
     ] = {}
-    osparams: dict[str, dict[str, Any]] = {}
-    osparams_private_cluster: dict[str, dict[str, Any]] = {}
+    osparams: dict[str, JsonObject] = {}
+    osparams_private_cluster: dict[str, JsonObject] = {}
     nicparams: Annotated[
-        dict[str, dict[str, Any]],
+        dict[str, JsonObject],
         doc("All parameters of NICs with their values, below the key default"),
     ] = {}
-    ndparams: Annotated[dict[str, Any], doc("All node parameters with their values")] = {}
-    diskparams: dict[str, dict[str, Any]] = {}
+    ndparams: Annotated[JsonObject, doc("All node parameters with their values")] = {}
+    diskparams: dict[str, JsonObject] = {}
     candidate_pool_size: int = 10
     modify_etc_hosts: bool = False
     modify_ssh_setup: Annotated[
@@ -79,7 +80,7 @@ class Cluster(Tagged, frozen=True, kw_only=True):
         doc("User IDs for guests of kvm, as first and last of each range"),
     ] = ()
     default_iallocator: str = ""
-    default_iallocator_params: dict[str, Any] = {}
+    default_iallocator_params: JsonObject = {}
     hidden_os: Annotated[tuple[str, ...], doc("OS definitions that lists do not show")] = ()
     blacklisted_os: Annotated[
         tuple[str, ...], doc("OS definitions with which no instance may be installed")
@@ -88,9 +89,9 @@ class Cluster(Tagged, frozen=True, kw_only=True):
         int, doc("Family of the primary addresses of nodes: 2 for IPv4, 10 for IPv6")
     ] = 2
     prealloc_wipe_disks: bool = False
-    ipolicy: dict[str, Any] = {}
-    hv_state_static: Annotated[dict[str, Any], doc("What is set aside of hypervisors")] = {}
-    disk_state_static: Annotated[dict[str, Any], doc("What is set aside of volume groups")] = {}
+    ipolicy: JsonObject = {}
+    hv_state_static: Annotated[JsonObject, doc("What is set aside of hypervisors")] = {}
+    disk_state_static: Annotated[JsonObject, doc("What is set aside of volume groups")] = {}
     enabled_disk_templates: tuple[str, ...] = ()
     candidate_certs: Annotated[
         dict[NodeUuid, str],
@@ -104,7 +105,7 @@ class Cluster(Tagged, frozen=True, kw_only=True):
     compression_tools: tuple[str, ...] = ("gzip", "gzip-fast", "gzip-slow")
     enabled_user_shutdown: bool = False
     data_collectors: Annotated[
-        dict[str, dict[str, Any]],
+        dict[str, JsonObject],
         doc("For each data collector whether it is active, and its interval in microseconds"),
     ] = {}
     auto_failover_after: Annotated[

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
 from ganeti.base.typed import doc
 from ganeti.model import base
@@ -31,7 +32,7 @@ from ganeti.model.names import (
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 from ganeti.model.node_state import VOLUMES, fill_states
-from ganeti.model.params import GLOBAL_NODE_PARAMS, Params, fill
+from ganeti.model.params import GLOBAL_NODE_PARAMS, fill
 
 #: Container name in ``config.data`` -> class of its members.
 CONTAINERS: Mapping[str, type[ConfigObject]] = {
@@ -275,11 +276,11 @@ class Config:
 
     # parameters --------------------------------------------------------------------------
 
-    def hvparams(self, instance: Instance) -> Params:
+    def hvparams(self, instance: Instance) -> JsonObject:
         """Complete hypervisor parameters: cluster, then OS, then instance."""
         return self.hvparams_for(instance.real_hypervisor, instance.os, instance.hvparams)
 
-    def hvparams_for(self, hypervisor: str, os_name: str, own: Mapping[str, object]) -> Params:
+    def hvparams_for(self, hypervisor: str, os_name: str, own: Mapping[str, object]) -> JsonObject:
         cluster = self.cluster
         base_os = os_name.partition("+")[0]
         return fill(
@@ -289,7 +290,7 @@ class Config:
             own,
         )
 
-    def beparams(self, instance: Instance) -> Params:
+    def beparams(self, instance: Instance) -> JsonObject:
         """Complete backend parameters: cluster, then node group, then instance."""
         return self.beparams_for({**self.group_beparams(instance), **instance.beparams})
 
@@ -299,17 +300,17 @@ class Config:
         group = None if node is None else self.groups.get(node.group)
         return {} if group is None else group.beparams
 
-    def beparams_for(self, own: Mapping[str, object]) -> Params:
+    def beparams_for(self, own: Mapping[str, object]) -> JsonObject:
         return fill(self.cluster.beparams.get("default", {}), own)
 
-    def osparams_for(self, os_name: str, own: Mapping[str, object]) -> Params:
+    def osparams_for(self, os_name: str, own: Mapping[str, object]) -> JsonObject:
         """OS parameters: cluster values of the OS, then of OS with variant, then own."""
         base_os = os_name.partition("+")[0]
         values = self.cluster.osparams
         variant = values.get(os_name, {}) if os_name != base_os else {}
         return fill(values.get(base_os, {}), variant, own)
 
-    def private_osparams_for(self, os_name: str, own: Mapping[str, object]) -> Params:
+    def private_osparams_for(self, os_name: str, own: Mapping[str, object]) -> JsonObject:
         """Private OS parameters: cluster values of the OS, then of OS with variant, then own."""
         base_os = os_name.partition("+")[0]
         values = self.cluster.osparams_private_cluster
@@ -321,24 +322,24 @@ class Config:
         own: Mapping[str, object],
         network: NetworkUuid | None = None,
         group: GroupUuid | None = None,
-    ) -> Params:
+    ) -> JsonObject:
         """NIC parameters: cluster, then the network's connection to the group, then own."""
         connected: Mapping[str, Any] = {}
         if network and group and group in self.groups:
             connected = self.groups[group].networks.get(network, {})
         return fill(self.cluster.nicparams.get("default", {}), connected, own)
 
-    def ndparams(self, node: Node) -> Params:
+    def ndparams(self, node: Node) -> JsonObject:
         """Node parameters: cluster, then group, then node (but not those of the whole group)."""
         group = self.groups.get(node.group)
         own = {key: node.ndparams[key] for key in node.ndparams if key not in GLOBAL_NODE_PARAMS}
         return fill(self.cluster.ndparams, group.ndparams if group else {}, own)
 
-    def hv_state(self, node: Node) -> Params:
+    def hv_state(self, node: Node) -> JsonObject:
         """What is set aside of each hypervisor: cluster, then group, then node."""
         return fill_states(*(each.hv_state_static for each in self._levels(node)))
 
-    def disk_state(self, node: Node) -> Params:
+    def disk_state(self, node: Node) -> JsonObject:
         """What is set aside of each volume group: cluster, then group, then node."""
         levels = (each.disk_state_static or {} for each in self._levels(node))
         return fill_states(*(level.get(VOLUMES) for level in levels))
@@ -348,12 +349,12 @@ class Config:
         group = self.groups.get(node.group)
         return [self.cluster, *([group] if group else []), node]
 
-    def diskparams(self, template: str, group_uuid: GroupUuid) -> Params:
+    def diskparams(self, template: str, group_uuid: GroupUuid) -> JsonObject:
         group = self.groups.get(group_uuid)
         own = group.diskparams.get(template, {}) if group else {}
         return fill(self.cluster.diskparams.get(template, {}), own)
 
-    def ipolicy(self, group_uuid: GroupUuid) -> Params:
+    def ipolicy(self, group_uuid: GroupUuid) -> JsonObject:
         group = self.groups.get(group_uuid)
         return fill(self.cluster.ipolicy, group.ipolicy if group else {})
 
@@ -368,7 +369,7 @@ class Config:
         mtime: float,
     ) -> Config:
         """The next state: objects (container, uuid, object) put, (container, uuid) deleted."""
-        changed: dict[str, dict[str, Any]] = {}
+        changed: dict[str, JsonObject] = {}
         for container, uuid, obj in puts:
             self._editable(changed, container)[uuid] = obj
         for container, uuid in deletes:
@@ -377,7 +378,7 @@ class Config:
             return Config(self._make_next(changed, cluster, mtime))
         return Config(self._make_next(changed, self.cluster, mtime))
 
-    def _editable(self, changed: dict[str, dict[str, Any]], container: str) -> dict[str, Any]:
+    def _editable(self, changed: dict[str, JsonObject], container: str) -> JsonObject:
         if container not in changed:
             changed[container] = dict(getattr(self.data, container))
         return changed[container]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
 from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NodeUuid
@@ -45,7 +46,7 @@ class Disk(Tagged, frozen=True, kw_only=True):
     max_bandwidth: Annotated[
         int, doc("Maximum MiB that the guest reads and writes per second; 0 for no limit")
     ] = 0
-    params: Annotated[dict[str, Any] | None, doc("Parameters of the storage provider")] = None
+    params: Annotated[JsonObject | None, doc("Parameters of the storage provider")] = None
     forthcoming: Annotated[bool | None, doc("True for a disk of a reservation")] = None
 
     @property

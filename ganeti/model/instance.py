@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 from ganeti.model.backup import BackupPlan
 from ganeti.model.base import ConfigObject, Tagged
@@ -53,18 +54,14 @@ class Instance(Tagged, frozen=True, kw_only=True):
         HypervisorName | None, doc("Hypervisor; only a reservation may have none")
     ] = None
     hvparams: Annotated[
-        dict[str, Any],
+        JsonObject,
         doc("Hypervisor parameters that differ from those of the cluster and of the OS"),
     ] = {}
     beparams: Annotated[
-        dict[str, Any], doc("Back-end parameters that differ from those of the cluster")
+        JsonObject, doc("Back-end parameters that differ from those of the cluster")
     ] = {}
-    osparams: Annotated[
-        dict[str, Any], doc("OS parameters that differ from those of the cluster")
-    ] = {}
-    osparams_private: Annotated[
-        dict[str, Any], doc("OS parameters that are stored but not shown")
-    ] = {}
+    osparams: Annotated[JsonObject, doc("OS parameters that differ from those of the cluster")] = {}
+    osparams_private: Annotated[JsonObject, doc("OS parameters that are stored but not shown")] = {}
     admin_state: Annotated[AdminState, doc("State that the administrator wants")] = AdminState.DOWN
     admin_state_source: Annotated[
         AdminStateSource, doc("Who wants that state: an administrator, or a user in the guest")

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.names import DiskTemplate
-from ganeti.model.params import Params
 
 SPEC_KEYS = (
     "cpu-count",
@@ -46,7 +46,7 @@ class PolicyKeys(msgspec.Struct, kw_only=True):
     ] = None
 
 
-def defaults() -> Params:
+def defaults() -> JsonObject:
     """The builtin policy of a new cluster."""
     low = {
         "cpu-count": 1,
@@ -123,7 +123,7 @@ def _find_violations(low: Mapping[str, int], high: Mapping[str, int], shape: Sha
     return found
 
 
-def fill(base: Mapping[str, Any], own: Mapping[str, Any]) -> Params:
+def fill(base: Mapping[str, Any], own: Mapping[str, Any]) -> JsonObject:
     """``base`` with the keys of ``own``; sizes that ``own`` leaves out are those of ``base``."""
     result = {**base, **own}
     if own.get("minmax"):

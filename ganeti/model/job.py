@@ -11,6 +11,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.model.job_status import JOBS_FINALIZED, JobStatus
 from ganeti.model.limits import Limits
 
@@ -21,7 +22,7 @@ Stamp = list[int]
 class OpRecord(msgspec.Struct, kw_only=True, gc=False, frozen=True):
     """One opcode of a job. ``input`` is its stored wire form (secrets are redacted)."""
 
-    input: dict[str, Any]
+    input: JsonObject
     status: JobStatus = JobStatus.QUEUED
     result: Any = None
     #: ``[serial, [s, us], type, message]``; serials count over the whole job
@@ -211,9 +212,9 @@ def copy(job: JobRecord) -> JobRecord:
     return made
 
 
-def to_wire(job: JobRecord) -> dict[str, Any]:
+def to_wire(job: JobRecord) -> JsonObject:
     """JSON value of a job file."""
-    value: dict[str, Any] = msgspec.to_builtins(job)
+    value: JsonObject = msgspec.to_builtins(job)
     if job.submitter is None:
         del value["submitter"]
     if job.key is None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
 from ganeti.model.names import GroupUuid, NodeRole, NodeUuid
@@ -26,18 +27,14 @@ class Node(Tagged, frozen=True, kw_only=True):
     group: Annotated[GroupUuid, doc("UUID of the node group")]
     master_capable: bool = True
     vm_capable: bool = True
-    ndparams: Annotated[
-        dict[str, Any], doc("Node parameters that differ from those of its group")
-    ] = {}
+    ndparams: Annotated[JsonObject, doc("Node parameters that differ from those of its group")] = {}
     powered: bool = True
-    hv_state_static: Annotated[dict[str, Any] | None, doc("What is set aside of hypervisors")] = (
+    hv_state_static: Annotated[JsonObject | None, doc("What is set aside of hypervisors")] = None
+    disk_state_static: Annotated[JsonObject | None, doc("What is set aside of volume groups")] = (
         None
     )
-    disk_state_static: Annotated[
-        dict[str, Any] | None, doc("What is set aside of volume groups")
-    ] = None
     maintenance: Annotated[
-        dict[str, Any] | None,
+        JsonObject | None,
         doc(
             "While it is in maintenance: whether it was drained before, and which instances left it"
         ),

@@ -7,9 +7,9 @@ node keeps for itself, even while it does not use it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from ganeti.model.params import Params, fill
+from ganeti.base.json_types import JsonObject
+from ganeti.model.params import fill
 
 #: Keys of the state of a hypervisor on a node: memory in MiB, processors.
 HV_STATE_KEYS = ("cpu_node", "cpu_total", "mem_hv", "mem_node", "mem_total")
@@ -21,13 +21,13 @@ VOLUMES = "plain"
 _NOT_SAID = 1
 
 
-def fill_states(*levels: Mapping[str, Mapping[str, object]] | None) -> Params:
+def fill_states(*levels: Mapping[str, Mapping[str, object]] | None) -> JsonObject:
     """States by name, from the most general to the most special level; single keys win."""
     names = dict.fromkeys(name for level in levels for name in level or ())
     return {name: fill(*((level or {}).get(name, {}) for level in levels)) for name in names}
 
 
-def limit_resources(reported: Mapping[str, object], state: Mapping[str, int]) -> dict[str, Any]:
+def limit_resources(reported: Mapping[str, object], state: Mapping[str, int]) -> JsonObject:
     """Resources of a node, by their names on the wire, within the state of its hypervisor.
 
     A value that the node did not report stays missing.

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from ganeti import errors
 from ganeti.base import typed, units
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
 from ganeti.model import marks
 from ganeti.model.marks import Mark
 from ganeti.model.names import HaPolicy
-
-Params = dict[str, Any]
 
 #: Value that takes a parameter back to what it inherits.
 VALUE_DEFAULT = "default"
@@ -83,25 +82,25 @@ _SIZE_PARAMS = frozenset({"maxmem", "minmem", "memory"})
 RETIRED = {"xen_cmd": "xl"}
 
 
-def fill(*levels: Mapping[str, object]) -> Params:
+def fill(*levels: Mapping[str, object]) -> JsonObject:
     """One parameter set from the most general to the most special level; later levels win."""
-    result: Params = {}
+    result: JsonObject = {}
     for level in levels:
         result.update(level)
     return result
 
 
-def drop_retired(values: Mapping[str, object]) -> Params:
+def drop_retired(values: Mapping[str, object]) -> JsonObject:
     """The values without parameters of older versions that ask for what is always done."""
     return {key: value for key, value in values.items() if RETIRED.get(key, ...) != value}
 
 
-def drop_defaults(values: Mapping[str, object]) -> Params:
+def drop_defaults(values: Mapping[str, object]) -> JsonObject:
     """The values of a change without those that ask for the inherited value."""
     return {key: value for key, value in values.items() if value != VALUE_DEFAULT}
 
 
-def expand_backend(values: Mapping[str, object]) -> Params:
+def expand_backend(values: Mapping[str, object]) -> JsonObject:
     """Old spelling ``memory`` becomes ``minmem`` and ``maxmem``, where these are not given."""
     result = dict(values)
     if "memory" in result:
@@ -129,7 +128,7 @@ def refuse_unknown(schema: type[msgspec.Struct], names: Iterable[str], what: str
 
 def check(
     schema: type[msgspec.Struct], values: Mapping[str, object], what: str, *, partial: bool = True
-) -> Params:
+) -> JsonObject:
     """Typed values of a parameter set that may come as text from a command line.
 
     With ``partial`` only the given keys are returned, else the complete set with defaults.
@@ -140,7 +139,7 @@ def check(
     values = drop_retired(values)
     refuse_unknown(schema, values, what)
     converted = _convert(schema, values, what)
-    full: Params = msgspec.structs.asdict(converted)
+    full: JsonObject = msgspec.structs.asdict(converted)
     return {key: full[key] for key in values} if partial else full
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.mond.cluster import ClusterFacts
 from ganeti.mond.collector import Collector
 
@@ -27,9 +28,7 @@ class MonitorApp:
         self._collectors = collectors
         self._facts = facts
 
-    def __call__(
-        self, environ: Mapping[str, object], start: Callable[[str, list[tuple[str, str]]], Any]
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         method = str(environ.get("REQUEST_METHOD"))
         if method == "GET":
             code, body = self._get(str(environ.get("PATH_INFO", "")))
@@ -81,7 +80,7 @@ def _json(value: object) -> _Answer:
     return 200, jsonio.answer_bytes(value)
 
 
-def _report(collector: Collector) -> dict[str, Any] | None:
+def _report(collector: Collector) -> JsonObject | None:
     """The report of a collector; None when it fails, which is logged."""
     try:
         return collector.report()

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock, nanoseconds
+from ganeti.base.json_types import JsonObject
 from ganeti.mond.cluster import ClusterFacts
 from ganeti.paths import Paths
 
@@ -34,12 +35,12 @@ class Code(IntEnum):
     BAD = 4
 
 
-def status(code: Code, message: str = "") -> dict[str, Any]:
+def status(code: Code, message: str = "") -> JsonObject:
     """The status block of a report, or of a part of it."""
     return {"code": int(code), "message": message}
 
 
-def find_worst(blocks: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def find_worst(blocks: Iterable[JsonObject]) -> JsonObject:
     """The status of a whole by those of its parts."""
     found = list(blocks)
     code = max((int(block["code"]) for block in found), default=int(Code.OK))
@@ -92,7 +93,7 @@ class Collector(ABC):
         """Its name in URLs."""
         return f"{self.category or 'default'}/{self.name}"
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> JsonObject:
         """The whole report; raises as :meth:`data`."""
         return {
             "name": self.name,

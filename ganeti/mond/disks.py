@@ -9,6 +9,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.mond.collector import Code, Collector, Kind, NothingMeasured, find_worst, status
 from ganeti.storage.lvm import tool
 
@@ -30,14 +31,14 @@ class DiskStatistics(Collector):
         return parse_diskstats((self._node.proc / "diskstats").read_text(encoding="ascii"))
 
 
-def parse_diskstats(text: str) -> list[dict[str, Any]]:
+def parse_diskstats(text: str) -> list[JsonObject]:
     """Rows of ``/proc/diskstats``; newer kernels have more columns. Pure."""
     found = []
     for words in map(str.split, text.splitlines()):
         if len(words) < 3 + len(_COUNTERS):
             continue
         major, minor, name, *counts = words
-        row: dict[str, Any] = {"major": int(major), "minor": int(minor), "name": name}
+        row: JsonObject = {"major": int(major), "minor": int(minor), "name": name}
         found.append({**row, **{key: int(count) for key, count in zip(_COUNTERS, counts)}})
     return found
 
@@ -70,7 +71,7 @@ class LogicalVolumes(Collector):
         return parse_volumes(tool.run(["lvs", "--segments", *words, "--options", columns]))
 
 
-def parse_volumes(text: str) -> list[dict[str, Any]]:
+def parse_volumes(text: str) -> list[JsonObject]:
     """Rows in the JSON of ``lvs``; BlockDeviceError for anything else. Pure."""
     try:
         rows = [row for part in jsonio.loads(text)["report"] for row in part.get("seg", ())]
@@ -79,8 +80,8 @@ def parse_volumes(text: str) -> list[dict[str, Any]]:
         raise errors.BlockDeviceError("lvs wrote something that cannot be read") from err
 
 
-def _volume(row: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {name: str(row[column]) for column, name in _TEXTS.items()}
+def _volume(row: Mapping[str, str]) -> JsonObject:
+    found: JsonObject = {name: str(row[column]) for column, name in _TEXTS.items()}
     found |= {name: int(row[column] or 0) for column, name in _NUMBERS.items()}
     tags = found["tags"].split(",")
     owners = [tag.removeprefix(_OWNER) for tag in tags if tag.startswith(_OWNER)]
@@ -127,7 +128,7 @@ class Drbd(Collector):
         return parse_drbd(text, self._node.facts.minors)
 
 
-def parse_drbd(text: str, owners: Mapping[int, str]) -> dict[str, Any]:
+def parse_drbd(text: str, owners: Mapping[int, str]) -> JsonObject:
     """The report on ``/proc/drbd``; ``owners`` are instances by minor. Pure."""
     devices = [{**device, "instance": owners.get(device["minor"])} for device in _devices(text)]
     return {
@@ -137,8 +138,8 @@ def parse_drbd(text: str, owners: Mapping[int, str]) -> dict[str, Any]:
     }
 
 
-def _version(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _version(text: str) -> JsonObject:
+    found: JsonObject = {}
     if match := _VERSION.search(text):
         found |= {"version": match[1], "api": match[2], "proto": match[3]}
     if match := _SOURCE.search(text):
@@ -148,15 +149,15 @@ def _version(text: str) -> dict[str, Any]:
     return found
 
 
-def _devices(text: str) -> Iterator[dict[str, Any]]:
+def _devices(text: str) -> Iterator[JsonObject]:
     found = list(_DEVICE.finditer(text))
     ends = [match.start() for match in found[1:]] + [len(text)]
     for match, end in zip(found, ends):
         yield _device(match, text[match.end() : end])
 
 
-def _device(match: re.Match[str], rest: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"minor": int(match[1]), "connectionState": match[2]}
+def _device(match: re.Match[str], rest: str) -> JsonObject:
+    found: JsonObject = {"minor": int(match[1]), "connectionState": match[2]}
     states = _STATES.search(match[3])
     if states is None:  # unconfigured
         return {**found, "status": status(Code.OK)}
@@ -179,8 +180,8 @@ def _device(match: re.Match[str], rest: str) -> dict[str, Any]:
     return {**found, "status": _judge(found)}
 
 
-def _sync(match: re.Match[str], speed: re.Match[str] | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _sync(match: re.Match[str], speed: re.Match[str] | None) -> JsonObject:
+    found: JsonObject = {
         "percentage": float(match[1]),
         "progress": f"{match[2]}/{match[3]}",
         "unit": f"{match[4]}B",
@@ -190,7 +191,7 @@ def _sync(match: re.Match[str], speed: re.Match[str] | None) -> dict[str, Any]:
     return found
 
 
-def _judge(device: Mapping[str, Any]) -> dict[str, Any]:
+def _judge(device: Mapping[str, Any]) -> JsonObject:
     connection, disk = device["connectionState"], device["localState"]
     if connection == "Connected" and disk == device["remoteState"] == "UpToDate":
         return status(Code.OK)

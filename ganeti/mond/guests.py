@@ -8,6 +8,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import files, jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.xen import xl
 from ganeti.mond.collector import Code, Collector, Kind, find_worst, status
 from ganeti.mond.processor import has_xen
@@ -43,7 +44,7 @@ class XenInstances(Collector):
 
     def _instance(
         self, item: Mapping[str, object], domain: xl.Domain | None, uptimes: Mapping[str, str]
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         name, wanted = str(item.get("name")), str(item.get("admin_state"))
         letters = domain.state if domain is not None else frozenset("s")
         actual = next((text for key, text in _STATES.items() if key in letters), "blocked")

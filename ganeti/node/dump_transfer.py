@@ -12,11 +12,11 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.net.tls.stream import TLSSocket
 from ganeti.node import streams
 from ganeti.node.context import NodeContext
@@ -147,12 +147,12 @@ class Transfer:
             self._news = False
             return msgspec.structs.replace(self.status, **self._progress())
 
-    def _progress(self) -> dict[str, Any]:
+    def _progress(self) -> JsonObject:
         if not self.status.connected:
             return {}
         elapsed = max(self.clock.monotonic() - self._begun, 0.001)
         rate = self._done / _MIB / elapsed
-        found: dict[str, Any] = {
+        found: JsonObject = {
             "progress_mbytes": self._done / _MIB,
             "progress_throughput": rate,
         }

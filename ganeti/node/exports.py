@@ -17,10 +17,11 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import files
+from ganeti.base.json_types import JsonObject
 from ganeti.guest_os import export_config
 from ganeti.node.context import NodeContext, check_name
 from ganeti.rpc.calls.exports import ExportCalls
-from ganeti.rpc.objects import Json, NodeDisk, NodeInstance
+from ganeti.rpc.objects import NodeDisk, NodeInstance
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +129,7 @@ class Exports(ExportCalls):
         files.ensure_dir(path.parent, _DIR_MODE)
 
     def finalize_export(
-        self, instance: NodeInstance, snap_disks: list[NodeDisk], private: Json
+        self, instance: NodeInstance, snap_disks: list[NodeDisk], private: JsonObject
     ) -> None:
         """Make a listed export of the dumps that are here; one of that name is replaced.
 

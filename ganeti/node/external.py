@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import process, programs
+from ganeti.base.json_types import JsonObject
 from ganeti.node import fence_agents, restricted
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.external import ExternalCalls
-from ganeti.rpc.objects import Json
 
 #: Seconds an allocator gets.
 ALLOCATOR_TIME = 600.0
@@ -28,7 +28,9 @@ class External(ExternalCalls):
     def __init__(self, context: NodeContext) -> None:
         self._context = context
 
-    def iallocator_runner(self, name: str, idata: str, default_iallocator_params: Json) -> str:
+    def iallocator_runner(
+        self, name: str, idata: str, default_iallocator_params: JsonObject
+    ) -> str:
         """Run an allocator from the search path: options, then a file with the request.
 
         Raises:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ganeti.base.json_types import JsonObject
 from ganeti.guest_os import definition, scripts
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.rpc.calls.guest_os import GuestOsCalls
-from ganeti.rpc.objects import Json, NodeInstance, OsInfo
+from ganeti.rpc.objects import NodeInstance, OsInfo
 
 
 class GuestOs(GuestOsCalls):
@@ -25,7 +26,7 @@ class GuestOs(GuestOsCalls):
         required: bool,
         name: str,
         checks: list[str],
-        params: Json,
+        params: JsonObject,
         force_variant: bool,
         hypervisor: str,
     ) -> bool:

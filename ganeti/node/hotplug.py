@@ -9,13 +9,14 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.abilities import DiskLimiting, Hotpluggable, ProcessorChanging
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.rpc.calls.hotplug import HotplugCalls
-from ganeti.rpc.objects import Json, NodeDisk, NodeInstance, NodeNic
+from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class Hotplug(HotplugCalls):
         instance: NodeInstance,
         action: HotplugAction,
         dev_type: HotplugTarget,
-        device: Json,
+        device: JsonObject,
         extra: object,
         seq: int,
     ) -> None:
@@ -120,7 +121,7 @@ class Hotplug(HotplugCalls):
             raise errors.HotplugError(f"instance {instance.name}: {errors.text(err)}") from err
 
 
-def _decode(device: Json, kind: type[Device]) -> Device:
+def _decode(device: JsonObject, kind: type[Device]) -> Device:
     try:
         return typed.convert(device, kind)
     except msgspec.ValidationError as err:

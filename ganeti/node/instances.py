@@ -14,6 +14,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.guest_os import metadata
 from ganeti.hypervisor.abilities import Ballooning, Hotpluggable, ProcessBacked
 from ganeti.hypervisor.interface import AttachedDisk, ConsoleLine, Hypervisor
@@ -24,7 +25,7 @@ from ganeti.node.disks import Disks
 from ganeti.node.end_watch import EndWatch
 from ganeti.node.run_rights import RunRights
 from ganeti.rpc.calls.instances import InstanceCalls
-from ganeti.rpc.objects import Console, InstanceInfo, Json, NodeInstance
+from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
 from ganeti.rpc.server import TAKE_OVER
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class Instances(InstanceCalls):
     # what runs
 
     def all_instances_info(
-        self, hypervisors: list[str], all_hvparams: dict[str, Json]
+        self, hypervisors: list[str], all_hvparams: dict[str, JsonObject]
     ) -> dict[str, InstanceInfo]:
         """State of everything that the given hypervisors run here.
 
@@ -71,7 +72,7 @@ class Instances(InstanceCalls):
                 found[instance] = info
         return found
 
-    def instance_list(self, hypervisors: list[str], hvparams: dict[str, Json]) -> list[str]:
+    def instance_list(self, hypervisors: list[str], hvparams: dict[str, JsonObject]) -> list[str]:
         """Names of what the given hypervisors run here, sorted."""
         found = (self._context.hypervisor(name).list_names() for name in hypervisors)
         return sorted({instance for names in found for instance in names})
@@ -89,7 +90,7 @@ class Instances(InstanceCalls):
                     found[name] = disks
         return found
 
-    def instance_info(self, instance: str, hypervisor: str, hvparams: Json) -> Json:
+    def instance_info(self, instance: str, hypervisor: str, hvparams: JsonObject) -> JsonObject:
         info = self._context.hypervisor(hypervisor).info(check_name(instance))
         return {} if info is None else msgspec.structs.asdict(info)
 
@@ -325,7 +326,7 @@ class Instances(InstanceCalls):
             )
         return hypervisor.console_lines(instance, instance.hvparams)
 
-    def hypervisor_validate_params(self, hypervisor: str, params: Json) -> None:
+    def hypervisor_validate_params(self, hypervisor: str, params: JsonObject) -> None:
         """Check complete hypervisor parameters on this node; HypervisorError."""
         self._context.hypervisor(hypervisor).check_params(params)
 

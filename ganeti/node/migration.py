@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.abilities import Migratable
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
@@ -12,7 +13,7 @@ from ganeti.node.end_watch import EndWatch
 from ganeti.node.instances import forget_metadata
 from ganeti.node.run_rights import RunRights
 from ganeti.rpc.calls.migration import MigrationCalls
-from ganeti.rpc.objects import Json, MigrationStatus, NodeInstance, RightState
+from ganeti.rpc.objects import MigrationStatus, NodeInstance, RightState
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class Migration(MigrationCalls):
         """Refuse an instance that cannot be moved that way."""
         self._driver(instance).check_migratable(instance, live=live)
 
-    def migration_info(self, instance: NodeInstance, live: bool) -> Json:
+    def migration_info(self, instance: NodeInstance, live: bool) -> JsonObject:
         """What the target has to know, with a key for the connection."""
         return self._driver(instance).migration_info(instance, live=live)
 
@@ -69,7 +70,7 @@ class Migration(MigrationCalls):
 
     # the target
 
-    def accept_instance(self, instance: NodeInstance, info: Json, target: str) -> str:
+    def accept_instance(self, instance: NodeInstance, info: JsonObject, target: str) -> str:
         """Wait for the instance at an address of this node; its disks must be assembled."""
         if self._context.paths.host_stops.exists():
             raise errors.HypervisorError(
@@ -94,7 +95,7 @@ class Migration(MigrationCalls):
         self._driver(instance).check_arrived(instance)
 
     def instance_finalize_migration_dst(
-        self, instance: NodeInstance, info: Json, success: bool
+        self, instance: NodeInstance, info: JsonObject, success: bool
     ) -> None:
         """See that the instance runs here, or end what waits for it."""
         with (

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.rpc.calls.storage import StorageCalls
-from ganeti.rpc.objects import ExtStorageInfo, Json
+from ganeti.rpc.objects import ExtStorageInfo
 from ganeti.storage import external_provider, file_paths, measure, units
 from ganeti.storage.lvm import report
 
@@ -48,7 +49,7 @@ class Storage(StorageCalls):
             if not volume.is_virtual
         }
 
-    def node_volumes(self) -> list[Json]:
+    def node_volumes(self) -> list[JsonObject]:
         """Every volume once for each physical volume that it lies on. BlockDeviceError."""
         return [
             {
@@ -61,7 +62,7 @@ class Storage(StorageCalls):
             for disk in volume.disks
         ]
 
-    def physicals(self, groups: Sequence[str]) -> list[Json]:
+    def physicals(self, groups: Sequence[str]) -> list[JsonObject]:
         """Physical volumes of some groups; ``attributes`` of lost ones end in ``m``.
 
         Raises:
@@ -101,7 +102,9 @@ class Storage(StorageCalls):
         """Fields of the storage units of one type; StorageError, BlockDeviceError."""
         return units.list_units(su_name, su_args, name, fields, self._disks.environment())
 
-    def storage_modify(self, su_name: str, su_args: list[Any], name: str, changes: Json) -> None:
+    def storage_modify(
+        self, su_name: str, su_args: list[Any], name: str, changes: JsonObject
+    ) -> None:
         """Change a storage unit; StorageError, BlockDeviceError."""
         units.modify(su_name, name, changes)
         log.info("changed storage unit %s %s: %s", su_name, name, changes)

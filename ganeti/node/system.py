@@ -14,12 +14,12 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import daemon, files, process
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.abilities import PowerCycling
 from ganeti.net import hosts_file, interfaces, pem
 from ganeti.node import membership
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.system import SystemCalls
-from ganeti.rpc.objects import Json
 from ganeti.storage import space
 
 log = logging.getLogger(__name__)
@@ -45,8 +45,10 @@ class System(SystemCalls):
         return constants.PROTOCOL_VERSION
 
     def node_info(
-        self, storage_units: list[tuple[str, str, list[Any]]], hv_specs: list[tuple[str, Json]]
-    ) -> tuple[str, list[Json], list[Json]]:
+        self,
+        storage_units: list[tuple[str, str, list[Any]]],
+        hv_specs: list[tuple[str, JsonObject]],
+    ) -> tuple[str, list[JsonObject], list[JsonObject]]:
         """Boot id, room of each storage unit, resources as each hypervisor sees them.
 
         Raises:
@@ -58,7 +60,7 @@ class System(SystemCalls):
             [self.hypervisor_info(name, params) for name, params in hv_specs],
         )
 
-    def _room(self, kind: str, name: str, params: Sequence[object]) -> Json:
+    def _room(self, kind: str, name: str, params: Sequence[object]) -> JsonObject:
         """Sizes are null for a unit that is not there or cannot be asked."""
         size: int | None
         free: int | None
@@ -70,7 +72,7 @@ class System(SystemCalls):
             size = free = None
         return {"type": kind, "name": name, "storage_free": free, "storage_size": size}
 
-    def hypervisor_info(self, name: str, params: Json) -> Json:
+    def hypervisor_info(self, name: str, params: JsonObject) -> JsonObject:
         """Resources of the node by their names on the wire; unset ones are left out."""
         info = asdict(self._context.hypervisor(name).node_info(params))
         return {key: value for key, value in info.items() if value is not None}
@@ -85,7 +87,9 @@ class System(SystemCalls):
             raise errors.ConfigurationError("this node does not know which node is the master")
         return name
 
-    def node_crypto_tokens(self, token_request: list[tuple[str, str, Json]]) -> list[list[str]]:
+    def node_crypto_tokens(
+        self, token_request: list[tuple[str, str, JsonObject]]
+    ) -> list[list[str]]:
         """``["ssl", digest of this node's client certificate]`` for each ``("ssl", "get", {})``.
 
         Raises:
@@ -138,7 +142,7 @@ class System(SystemCalls):
         if missing:
             raise errors.GenericError(f"missing bridges on this node: {', '.join(missing)}")
 
-    def node_powercycle(self, hypervisor: str, hvparams: Json) -> str:
+    def node_powercycle(self, hypervisor: str, hvparams: JsonObject) -> str:
         """Restart this host in ``REBOOT_DELAY`` seconds; nothing is stopped before.
 
         Raises:

@@ -16,6 +16,7 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import clock, programs, remote_shell, typed
+from ganeti.base.json_types import JsonObject
 from ganeti.images import shelf
 from ganeti.net import interfaces, probe, resolve
 from ganeti.node import distributed, fence_agents
@@ -29,7 +30,6 @@ from ganeti.node.ssh import Ssh
 from ganeti.node.storage import Storage
 from ganeti.node.system import System
 from ganeti.rpc.calls.verify import VerifyCalls
-from ganeti.rpc.objects import Json
 from ganeti.rpc.wire import encode
 from ganeti.storage import file, file_paths
 from ganeti.storage.drbd import host
@@ -37,7 +37,7 @@ from ganeti.storage.drbd import host
 #: Seconds until a node must have answered over the remote shell.
 LOG_IN_TIMEOUT: Final = 20.0
 
-Check = Callable[[Any, dict[str, Json]], Any]
+Check = Callable[[Any, dict[str, JsonObject]], Any]
 
 
 class Verifier(VerifyCalls):
@@ -105,15 +105,15 @@ class Verifier(VerifyCalls):
         }
 
     def node_verify(
-        self, checkdict: Json, cluster_name: str, all_hvparams: dict[str, Json]
-    ) -> Json:
+        self, checkdict: JsonObject, cluster_name: str, all_hvparams: dict[str, JsonObject]
+    ) -> JsonObject:
         """Answers by check; see the functions below for their shapes.
 
         Blocks for the tools it asks, and up to 5 s for nodes that cannot be reached.
         """
         return {name: self._run_one(name, checkdict[name], all_hvparams) for name in checkdict}
 
-    def _run_one(self, name: str, argument: object, hvparams: dict[str, Json]) -> Any:
+    def _run_one(self, name: str, argument: object, hvparams: dict[str, JsonObject]) -> Any:
         check = self._checks.get(name)
         if check is None:
             return _describe_unknown_check(name)
@@ -125,7 +125,7 @@ class Verifier(VerifyCalls):
 
     # hypervisors: the argument is a list of names, of (source, name, params) for hvparms
 
-    def _hypervisors(self, names: object, hvparams: dict[str, Json]) -> dict[str, str | None]:
+    def _hypervisors(self, names: object, hvparams: dict[str, JsonObject]) -> dict[str, str | None]:
         """``{hypervisor: null or what is missing}``"""
         result: dict[str, str | None] = {}
         for name in _texts(names):
@@ -135,24 +135,24 @@ class Verifier(VerifyCalls):
                 result[name] = errors.text(err)
         return result
 
-    def _hypervisor_params(self, sets: object, _hv: dict[str, Json]) -> list[list[str]]:
+    def _hypervisor_params(self, sets: object, _hv: dict[str, JsonObject]) -> list[list[str]]:
         """``[[source, hypervisor, text]]`` of those parameter sets that cannot be used"""
         problems: list[list[str]] = []
-        for source, name, params in _convert(sets, list[tuple[str, str, Json]]):
+        for source, name, params in _convert(sets, list[tuple[str, str, JsonObject]]):
             try:
                 self._instances.hypervisor_validate_params(name, params)
             except errors.GanetiError as err:
                 problems.append([source, name, errors.text(err)])
         return problems
 
-    def _hypervisor_info(self, name: object, hvparams: dict[str, Json]) -> Json:
+    def _hypervisor_info(self, name: object, hvparams: dict[str, JsonObject]) -> JsonObject:
         """Resources as in ``node_info``; the argument is one hypervisor"""
         hypervisor = _convert(name, str)
         return self._system.hypervisor_info(hypervisor, hvparams.get(hypervisor, {}))
 
     # storage
 
-    def _own_path(self, path: object, _hv: dict[str, Json]) -> str | None:
+    def _own_path(self, path: object, _hv: dict[str, JsonObject]) -> str | None:
         """null, or why the directory cannot be used for file disks; a missing one is made on use"""
         directory, problem = self._storage_root(path)
         if problem is None and not directory.is_dir():
@@ -161,7 +161,7 @@ class Verifier(VerifyCalls):
                 return f"directory {directory} does not exist and cannot be made"
         return problem
 
-    def _shared_path(self, path: object, _hv: dict[str, Json]) -> str | None:
+    def _shared_path(self, path: object, _hv: dict[str, JsonObject]) -> str | None:
         """null, or why the directory cannot be used; a missing one is a mount that is missing"""
         directory, problem = self._storage_root(path)
         if problem is None and not directory.is_dir():
@@ -176,7 +176,7 @@ class Verifier(VerifyCalls):
             return directory, errors.text(err)
         return directory, None
 
-    def _mount_point(self, path: object, _hv: dict[str, Json]) -> str | None:
+    def _mount_point(self, path: object, _hv: dict[str, JsonObject]) -> str | None:
         """null, or why the Gluster volume cannot be mounted there"""
         directory = Path(self._context.paths.local(_convert(path, str)))
         if not directory.is_absolute():
@@ -185,7 +185,7 @@ class Verifier(VerifyCalls):
             return f"{directory} is not a directory"
         return None
 
-    def _allowed_paths(self, _arg: object, _hv: dict[str, Json]) -> list[str]:
+    def _allowed_paths(self, _arg: object, _hv: dict[str, JsonObject]) -> list[str]:
         """Directories in the node's list that may not be used"""
         paths = self._context.paths
         return [
@@ -194,7 +194,7 @@ class Verifier(VerifyCalls):
             if file_paths.root_problem(directory, paths) is not None
         ]
 
-    def _storage_bounds(self, _arg: object, _hv: dict[str, Json]) -> list[str] | None:
+    def _storage_bounds(self, _arg: object, _hv: dict[str, JsonObject]) -> list[str] | None:
         """The node's list of directories for file disks; null: it has none"""
         listed = file_paths.load_allowed(self._context.paths)
         return None if listed is None else [str(directory) for directory in listed]
@@ -208,7 +208,7 @@ class Verifier(VerifyCalls):
 
     # network
 
-    def _master_ip(self, what: object, _hv: dict[str, Json]) -> bool:
+    def _master_ip(self, what: object, _hv: dict[str, JsonObject]) -> bool:
         """Whether the master's address answers; the argument is (master node, address).
 
         A refused connection is an answer: the address is up.
@@ -218,7 +218,7 @@ class Verifier(VerifyCalls):
         failure = probe.find_unreachable([target]).get(target)
         return failure is None or isinstance(failure, ConnectionRefusedError)
 
-    def _reach_nodes(self, nodes: object, _hv: dict[str, Json]) -> dict[str, str]:
+    def _reach_nodes(self, nodes: object, _hv: dict[str, JsonObject]) -> dict[str, str]:
         """``{node: text}`` of the nodes that this one cannot reach by TCP.
 
         The argument is ``[[node, primary address, secondary address]]`` with this node in it, or
@@ -259,7 +259,7 @@ class Verifier(VerifyCalls):
         directories = (paths.data, paths.queue, paths.run, paths.log, paths.conf)
         return problems + [text for text in map(_directory_problem, directories) if text]
 
-    def _user_scripts(self, paths: object, _hv: dict[str, Json]) -> list[str]:
+    def _user_scripts(self, paths: object, _hv: dict[str, JsonObject]) -> list[str]:
         """Those programs that are not there or cannot be run"""
         local = self._context.paths.local
         return [path for path in _texts(paths) if programs.flaw(local(path)) is not None]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
 
+from ganeti.base.json_types import JsonObject
 from ganeti.notify.notices import EVENTS
 
 
@@ -36,7 +36,7 @@ class Watch:
         #: since when something is there that was not told yet
         self._since: dict[str, float] = {}
 
-    def follow(self, found: Iterable[Condition], now: float) -> list[dict[str, Any]]:
+    def follow(self, found: Iterable[Condition], now: float) -> list[JsonObject]:
         """What to tell after a round: data of events, ``over`` says whether it is an end.
 
         ``now`` is monotonic.
@@ -54,7 +54,7 @@ class Watch:
         return told
 
 
-def describe(condition: Condition, *, over: bool) -> dict[str, Any]:
+def describe(condition: Condition, *, over: bool) -> JsonObject:
     """Data of the event that tells the begin or the end of a condition."""
     severity = condition.severity or EVENTS[condition.event].severity
     return {

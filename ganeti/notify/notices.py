@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ganeti import constants, errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
 from ganeti.filters import compile, tree
 from ganeti.filters.answer import FieldKind
@@ -77,7 +78,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     objects: tuple[str, ...] = ()
     text: str = ""
     #: what the event says besides
-    data: dict[str, Any] = {}
+    data: JsonObject = {}
 
 
 @dataclass(frozen=True)

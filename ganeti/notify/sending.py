@@ -11,6 +11,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.model.notification import Notification, Way
 from ganeti.net import https
 from ganeti.notify import command, mail, webhook
@@ -71,7 +72,7 @@ def _check_server(server: mail.Server, notification: Notification) -> None:
         )
 
 
-def make_body(cluster: str, name: str, message: Message) -> dict[str, Any]:
+def make_body(cluster: str, name: str, message: Message) -> JsonObject:
     """What receivers get, as an object."""
     return {
         "cluster": cluster,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import NicParams
 from ganeti.opcodes.enums import DdmSimple, DiskTemplate, Hypervisor, SshKeyType
 from ganeti.opcodes.hidden import Private, Secret
-from ganeti.opcodes.scalars import NonEmpty, Params, Positive, UInt, doc
+from ganeti.opcodes.scalars import NonEmpty, Positive, UInt, doc
 
 
 class OpClusterPostInit(OpCode, tag="OP_CLUSTER_POST_INIT", kw_only=True):
@@ -203,14 +204,16 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     enabled_hypervisors: Annotated[
         list[Hypervisor] | None, doc("Hypervisors that instances may use; the first is the default")
     ] = None
-    hvparams: Annotated[dict[str, Params] | None, doc("Hypervisor parameters, by hypervisor")] = (
+    hvparams: Annotated[
+        dict[str, JsonObject] | None, doc("Hypervisor parameters, by hypervisor")
+    ] = None
+    beparams: Annotated[JsonObject | None, doc("Backend parameters, such as memory and vcpus")] = (
         None
     )
-    beparams: Annotated[Params | None, doc("Backend parameters, such as memory and vcpus")] = None
     os_hvp: Annotated[
-        dict[str, Params] | None, doc("Hypervisor parameters of an OS, by OS and hypervisor")
+        dict[str, JsonObject] | None, doc("Hypervisor parameters of an OS, by OS and hypervisor")
     ] = None
-    osparams: Annotated[dict[str, Params] | None, doc("OS parameters, by OS")] = None
+    osparams: Annotated[dict[str, JsonObject] | None, doc("OS parameters, by OS")] = None
     osparams_private_cluster: Annotated[
         dict[str, dict[str, Private]] | None,
         doc("OS parameters that are stored but not shown, by OS"),
@@ -243,7 +246,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
         str | None, doc("Allocator to use when none is named; empty for none")
     ] = None
     default_iallocator_params: Annotated[
-        Params | None, doc("Parameters of the default allocator")
+        JsonObject | None, doc("Parameters of the default allocator")
     ] = None
     mac_prefix: p.MacPrefix = None
     master_netdev: Annotated[

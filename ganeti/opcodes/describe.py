@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.base import OpCode, id_of
 
 _PLAIN = {Any: "any", str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
@@ -133,19 +134,19 @@ def _compound(kind: Any) -> str:
     raise TypeError(f"no notation for {kind!r}")
 
 
-def json_schema(cls: type[OpCode]) -> dict[str, Any]:
+def json_schema(cls: type[OpCode]) -> JsonObject:
     """JSON schema (draft 2020-12) of the wire form; complete in itself, without references."""
     return _inline(cls)
 
 
-def _inline(kind: object) -> dict[str, Any]:
+def _inline(kind: object) -> JsonObject:
     schema = msgspec.json.schema(kind, schema_hook=_hook)
     definitions = schema.pop("$defs", {})
-    result: dict[str, Any] = _resolve(schema, definitions)
+    result: JsonObject = _resolve(schema, definitions)
     return result
 
 
-def _hook(kind: Any) -> dict[str, Any]:
+def _hook(kind: Any) -> JsonObject:
     return _inline(kind.shape) | {"title": kind.__name__}
 
 

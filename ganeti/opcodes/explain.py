@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.describe import limit, members, peel, type_text
 from ganeti.opcodes.values import format_refused, read_part
@@ -132,7 +133,7 @@ def _find_inner_value(value: object, name: str | None, place: str) -> Any:
     return _UNKNOWN
 
 
-def _find_first_bad(kind: Any, value: dict[str, Any]) -> str | None:
+def _find_first_bad(kind: Any, value: JsonObject) -> str | None:
     for key, item in value.items():
         try:
             read_part(item, kind)
@@ -155,7 +156,7 @@ def _find_inner_type(kind: object, name: str | None, place: str) -> Any:
     return None
 
 
-def _struct_types(kind: object) -> dict[str, Any]:
+def _struct_types(kind: object) -> JsonObject:
     for part in _plain(kind):
         if isinstance(part, type) and issubclass(part, msgspec.Struct):
             return {f.name: f.type for f in typed.fields(part)}

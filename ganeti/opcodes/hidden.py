@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from ganeti.base.json_types import JsonObject
+
 #: What is written instead of a value.
 REDACTED = "<redacted>"
 
@@ -63,7 +65,7 @@ class Secret(Hidden):
     notation: ClassVar[str] = "secret<any>"
 
 
-def reveal_all(values: Mapping[str, object] | None) -> dict[str, Any]:
+def reveal_all(values: Mapping[str, object] | None) -> JsonObject:
     """The plain values of a mapping, some hidden; for callers of :meth:`Hidden.reveal`."""
     return {
         key: value.reveal() if isinstance(value, Hidden) else value

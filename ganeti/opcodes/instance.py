@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from ganeti import constants
+from ganeti.base.json_types import JsonObject
 from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import DiskChange, NicChange
 from ganeti.opcodes.enums import AdminStateSource, DiskTemplate, RebootType
-from ganeti.opcodes.scalars import NonEmpty, Params, Positive, doc
+from ganeti.opcodes.scalars import NonEmpty, Positive, doc
 
 _TIMEOUT = constants.DEFAULT_SHUTDOWN_TIMEOUT
 
@@ -58,7 +59,7 @@ class OpInstanceReinstall(OpCode, tag="OP_INSTANCE_REINSTALL", kw_only=True):
     instance_uuid: p.InstanceUuid = None
     force_variant: p.ForceVariant = False
     os_type: p.OsType = None
-    osparams: Annotated[Params | None, doc("OS parameters for this installation")] = None
+    osparams: Annotated[JsonObject | None, doc("OS parameters for this installation")] = None
     osparams_private: p.OsParamsPrivate = None
     osparams_secret: p.OsParamsSecret = None
 
@@ -75,8 +76,10 @@ class OpInstanceStartup(OpCode, tag="OP_INSTANCE_STARTUP", kw_only=True):
     instance_uuid: p.InstanceUuid = None
     force: p.Force = False
     ignore_offline_nodes: p.IgnoreOfflineNodes = False
-    hvparams: Annotated[Params, doc("Hypervisor parameters for this run only"), Mark.HVPARAMS] = {}
-    beparams: Annotated[Params, doc("Memory and processors for this run only")] = {}
+    hvparams: Annotated[
+        JsonObject, doc("Hypervisor parameters for this run only"), Mark.HVPARAMS
+    ] = {}
+    beparams: Annotated[JsonObject, doc("Memory and processors for this run only")] = {}
     no_remember: p.NoRemember = False
     startup_paused: Annotated[bool, doc("Start the guest paused"), Mark.SAFE] = False
     shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
@@ -148,7 +151,7 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     disk_template: Annotated[DiskTemplate | None, doc("Disk template to convert the disks to")] = (
         None
     )
-    ext_params: Annotated[Params, doc("Parameters for the provider of external storage")] = {}
+    ext_params: Annotated[JsonObject, doc("Parameters for the provider of external storage")] = {}
     file_driver: p.OptionalFileDriver = None
     file_storage_dir: p.FileStorageDir = None
     pnode: Annotated[NonEmpty | None, doc("Node to record as the primary")] = None

@@ -6,11 +6,12 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import StorageType
-from ganeti.opcodes.scalars import Params, doc
+from ganeti.opcodes.scalars import doc
 
 
 class OpNodeQueryvols(OpCode, tag="OP_NODE_QUERYVOLS", kw_only=True):
@@ -50,7 +51,7 @@ class OpNodeModifyStorage(OpCode, tag="OP_NODE_MODIFY_STORAGE", kw_only=True):
     node_uuid: p.NodeUuid = None
     storage_type: p.StorageTypeParam
     name: p.StorageName = None
-    changes: Annotated[Params, doc("New values, by field")]
+    changes: Annotated[JsonObject, doc("New values, by field")]
 
 
 class StorageChanges(msgspec.Struct, kw_only=True):

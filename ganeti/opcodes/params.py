@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.marks import Mark
 from ganeti.opcodes import enums
 from ganeti.opcodes.hidden import Private, Secret
-from ganeti.opcodes.scalars import NonEmpty, Params, UInt, doc
+from ganeti.opcodes.scalars import NonEmpty, UInt, doc
 
 # What is acted on
 InstanceName = Annotated[str, doc("Name of the instance"), Mark.INSTANCE]
@@ -88,27 +89,27 @@ IsStrict = Annotated[bool, doc("Treat nodes that do not answer as errors")]
 
 # Settings
 HvState = Annotated[
-    Params | None,
+    JsonObject | None,
     doc("Memory and processors set aside, by hypervisor, as in kvm:mem_node=2048"),
 ]
 DiskState = Annotated[
-    Params | None,
+    JsonObject | None,
     doc("Room set aside, as in plain/xenvg:disk_reserved=10240"),
 ]
-NodeParams = Annotated[Params | None, doc("Node parameters")]
+NodeParams = Annotated[JsonObject | None, doc("Node parameters")]
 GroupBackendParams = Annotated[
-    Params | None, doc("Backend parameters of recovery: ha and ha_attempts")
+    JsonObject | None, doc("Backend parameters of recovery: ha and ha_attempts")
 ]
-IPolicy = Annotated[Params | None, doc("Instance policy")]
+IPolicy = Annotated[JsonObject | None, doc("Instance policy")]
 DiskTemplateParams = Annotated[
-    dict[enums.DiskTemplate, Params] | None, doc("Disk parameters, by disk template")
+    dict[enums.DiskTemplate, JsonObject] | None, doc("Disk parameters, by disk template")
 ]
 AllocPolicyParam = Annotated[
     enums.AllocPolicy | None, doc("Allocation policy of the group"), Mark.SAFE
 ]
-HvParams = Annotated[Params, doc("Hypervisor parameters"), Mark.HVPARAMS]
-BeParams = Annotated[Params, doc("Backend parameters, such as memory and vcpus"), Mark.BEPARAMS]
-OsParams = Annotated[Params, doc("OS parameters")]
+HvParams = Annotated[JsonObject, doc("Hypervisor parameters"), Mark.HVPARAMS]
+BeParams = Annotated[JsonObject, doc("Backend parameters, such as memory and vcpus"), Mark.BEPARAMS]
+OsParams = Annotated[JsonObject, doc("OS parameters")]
 OsParamsPrivate = Annotated[
     dict[str, Private] | None, doc("OS parameters that are stored but not shown")
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -18,5 +18,4 @@ DiskIndex = Annotated[int, Meta(ge=0, lt=constants.MAX_DISKS)]
 #: Priorities a client may submit with: high, normal, low (smaller runs earlier).
 SubmitPriority = Literal[-10, 0, 10]
 
-Params = dict[str, Any]
 """Parameters that are checked by the operation, not by their shape."""

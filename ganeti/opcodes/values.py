@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import msgspec
 
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.enums import FinalStatus
 
 _SHOWN_LENGTH = 60
@@ -75,7 +76,7 @@ class Value(ABC):
     def to_wire(self) -> Any:
         """The JSON form that ``from_wire`` reads back as an equal value."""
 
-    def _parts(self) -> dict[str, Any]:
+    def _parts(self) -> JsonObject:
         names = [name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ())]
         return {name: getattr(self, name) for name in names}
 

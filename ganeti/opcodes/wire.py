@@ -13,6 +13,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes import registry
 from ganeti.opcodes.base import OpCode, id_of
 from ganeti.opcodes.hidden import REDACTED, Hidden, Private, Secret
@@ -70,7 +71,7 @@ def find_unknown_nulls(cls: type[OpCode], raw: Mapping[str, object]) -> list[str
     return [key for key, value in raw.items() if value is None and key not in known]
 
 
-def to_wire(op: OpCode, *, redact: bool = False) -> dict[str, Any]:
+def to_wire(op: OpCode, *, redact: bool = False) -> JsonObject:
     """The JSON object of an opcode, with everything in clear.
 
     With ``redact`` (for logs and lists) private and secret values are ``<redacted>``.
@@ -78,7 +79,7 @@ def to_wire(op: OpCode, *, redact: bool = False) -> dict[str, Any]:
     return _opcode(op, (Private, Secret) if redact else ())
 
 
-def to_stored_form(op: OpCode) -> dict[str, Any]:
+def to_stored_form(op: OpCode) -> JsonObject:
     """The JSON object for the job file: private values in clear, secret ones ``<redacted>``."""
     return _opcode(op, (Secret,))
 
@@ -107,8 +108,8 @@ def _find_lost(value: object, path: str) -> list[str]:
     return found
 
 
-def _opcode(op: OpCode, hide: _Kinds) -> dict[str, Any]:
-    result: dict[str, Any] = {"OP_ID": op.op_id}
+def _opcode(op: OpCode, hide: _Kinds) -> JsonObject:
+    result: JsonObject = {"OP_ID": op.op_id}
     for name in op.__struct_fields__:
         value = getattr(op, name)
         if value is not None or name in _ALWAYS:

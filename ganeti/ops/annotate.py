@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
 from ganeti.model import base
 from ganeti.model.config import Config
@@ -12,7 +12,7 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import GroupUuid
 from ganeti.model.nic import Nic
-from ganeti.model.params import Params, fill
+from ganeti.model.params import fill
 from ganeti.ops import cloud_init
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic, PlacedDisk, RunEpoch
 from ganeti.storage.registry import TEMPLATES
@@ -32,7 +32,7 @@ def disk(config: Config, item: Disk, group: GroupUuid) -> NodeDisk:
     return PlacedDisk(**fields, places=found)
 
 
-def places(config: Config, item: Disk) -> dict[str, dict[str, Any]]:
+def places(config: Config, item: Disk) -> dict[str, JsonObject]:
     """Node uuid -> addresses, port and minors of a DRBD disk as that node sees them."""
     if not drbd.has_place(item):
         return {}
@@ -51,7 +51,9 @@ def places(config: Config, item: Disk) -> dict[str, dict[str, Any]]:
     }
 
 
-def _diskparams(config: Config, item: Disk, group: GroupUuid) -> tuple[Params, tuple[Params, ...]]:
+def _diskparams(
+    config: Config, item: Disk, group: GroupUuid
+) -> tuple[JsonObject, tuple[JsonObject, ...]]:
     """Parameters for the driver of a disk, and for those of its children."""
     template = item.real_template
     params = config.diskparams(template, group)
@@ -61,9 +63,9 @@ def _diskparams(config: Config, item: Disk, group: GroupUuid) -> tuple[Params, t
 
 
 def _disk(
-    config: Config, item: Disk, group: GroupUuid, own: Params, below: tuple[Params, ...]
+    config: Config, item: Disk, group: GroupUuid, own: JsonObject, below: tuple[JsonObject, ...]
 ) -> NodeDisk:
-    given: list[Params | None] = [*below, *[None] * (len(item.children) - len(below))]
+    given: list[JsonObject | None] = [*below, *[None] * (len(item.children) - len(below))]
     return NodeDisk(
         uuid=item.uuid,
         dev_type=item.real_template,

@@ -14,6 +14,7 @@ from email.mime.text import MIMEText
 from typing import Any
 
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.model.cloud_init import CloudInit
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
@@ -44,8 +45,8 @@ def _dump(value: object) -> str:
     return jsonio.format_pretty(value) + "\n"
 
 
-def _meta_data(instance: Instance, data: CloudInit) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _meta_data(instance: Instance, data: CloudInit) -> JsonObject:
+    found: JsonObject = {
         "instance-id": data.make_instance_id(instance.uuid),
         "local-hostname": instance.name,
     }
@@ -71,11 +72,11 @@ def _vendor_data(data: CloudInit) -> str:
 # network -------------------------------------------------------------------------------------
 
 
-def _network_config(config: Config, instance: Instance) -> dict[str, Any]:
+def _network_config(config: Config, instance: Instance) -> JsonObject:
     """Version 2, as netplan reads it: a NIC is found by its address and called eth0, eth1, ..."""
     group = config.nodes[instance.primary_node].group
-    ethernets: dict[str, Any] = {}
-    vlans: dict[str, Any] = {}
+    ethernets: JsonObject = {}
+    vlans: JsonObject = {}
     routed: set[int] = set()
     for index, nic in enumerate(instance.nics):
         network = config.networks.get(nic.network) if nic.network else None
@@ -88,28 +89,28 @@ def _network_config(config: Config, instance: Instance) -> dict[str, Any]:
             vlans[f"eth{index}.{number}"] = {
                 "id": number, "link": f"eth{index}", "dhcp4": False, "optional": True,
             }  # fmt: skip
-    found: dict[str, Any] = {"version": 2, "ethernets": ethernets}
+    found: JsonObject = {"version": 2, "ethernets": ethernets}
     return found | ({"vlans": vlans} if vlans else {})
 
 
 def _addresses(
     instance: Instance, nic: Nic, network: Network | None, routed: set[int]
-) -> dict[str, Any]:
+) -> JsonObject:
     """The static address of a NIC in a network, else DHCP; the first gateway is the default."""
     if network is None or not nic.ip:
         return {"dhcp4": True, **_link(instance, network)}
     length = ipaddress.ip_network(network.network, strict=False).prefixlen
-    found: dict[str, Any] = {"dhcp4": False, "addresses": [f"{nic.ip}/{length}"]}
+    found: JsonObject = {"dhcp4": False, "addresses": [f"{nic.ip}/{length}"]}
     if network.gateway and 4 not in routed:
         routed.add(4)
         found["routes"] = [{"to": "0.0.0.0/0", "via": network.gateway}]
     return found | _link(instance, network)
 
 
-def _link(instance: Instance, network: Network | None) -> dict[str, Any]:
+def _link(instance: Instance, network: Network | None) -> JsonObject:
     if network is None:
         return {}
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     if network.network6:
         found["accept-ra"] = True
     if network.mtu:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ganeti import constants, errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
@@ -123,11 +124,11 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def instance_env(config: Config, instance: Instance) -> dict[str, Any]:
+def instance_env(config: Config, instance: Instance) -> JsonObject:
     """Variables that every instance hook gets, without the GANETI_ prefix."""
     be = config.beparams(instance)
     names = {uuid: node.name for uuid, node in config.nodes.items()}
-    env: dict[str, Any] = {
+    env: JsonObject = {
         "OP_TARGET": instance.name,
         "INSTANCE_NAME": instance.name,
         "INSTANCE_PRIMARY": names.get(instance.primary_node, ""),
@@ -157,10 +158,10 @@ def instance_env(config: Config, instance: Instance) -> dict[str, Any]:
     return env
 
 
-def disk_env(index: int, disk: Disk) -> dict[str, Any]:
+def disk_env(index: int, disk: Disk) -> JsonObject:
     """Variables of a disk that it has before it exists."""
     prefix = f"INSTANCE_DISK{index}"
-    env: dict[str, Any] = {
+    env: JsonObject = {
         f"{prefix}_UUID": disk.uuid,
         f"{prefix}_SIZE": disk.size,
         f"{prefix}_MODE": disk.mode,
@@ -170,9 +171,9 @@ def disk_env(index: int, disk: Disk) -> dict[str, Any]:
     return env
 
 
-def _place_env(config: Config, prefix: str, disk: Disk) -> dict[str, Any]:
+def _place_env(config: Config, prefix: str, disk: Disk) -> JsonObject:
     """Where an existing disk is; which variables there are depends on its template."""
-    env: dict[str, Any] = {f"{prefix}_DEV_TYPE": disk.dev_type}
+    env: JsonObject = {f"{prefix}_DEV_TYPE": disk.dev_type}
     if drbd.is_drbd(disk) and len(disk.children) == 2:
         first, second, port, first_minor, second_minor, _secret = disk.logical_id
         names = {uuid: config.nodes[uuid].name for uuid in (first, second) if uuid in config.nodes}
@@ -187,7 +188,7 @@ def _place_env(config: Config, prefix: str, disk: Disk) -> dict[str, Any]:
     return env
 
 
-def list_changed_env(config: Config, instance: Instance) -> dict[str, Any]:
+def list_changed_env(config: Config, instance: Instance) -> JsonObject:
     """Variables of memory, processors and NICs, for an instance as it is going to be."""
     full = instance_env(config, instance)
     keys = ("MINMEM", "MAXMEM", "MEMORY", "VCPUS", "NIC", "BE_")
@@ -195,7 +196,7 @@ def list_changed_env(config: Config, instance: Instance) -> dict[str, Any]:
     return {key: value for key, value in full.items() if key.startswith(prefixes)}
 
 
-def _nics(env: dict[str, Any], config: Config, instance: Instance) -> None:
+def _nics(env: JsonObject, config: Config, instance: Instance) -> None:
     group = config.nodes[instance.primary_node].group if instance.primary_node else None
     for index, nic in enumerate(instance.nics):
         params = config.nicparams_for(nic.nicparams, nic.network, group)
@@ -228,9 +229,9 @@ _NETWORK_KEYS = {
 }
 
 
-def network_env(network: Network) -> dict[str, Any]:
+def network_env(network: Network) -> JsonObject:
     """Variables about a network, without the GANETI_ prefix."""
-    env: dict[str, Any] = {"NETWORK_NAME": network.name, "NETWORK_TAGS": list(network.tags)}
+    env: JsonObject = {"NETWORK_NAME": network.name, "NETWORK_TAGS": list(network.tags)}
     for key, end in _NETWORK_KEYS.items():
         if getattr(network, key):
             env[f"NETWORK_{end}"] = getattr(network, key)

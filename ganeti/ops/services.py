@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.finding import Finding
 from ganeti.model.names import NodeUuid
 from ganeti.rpc.objects import RunEpoch
@@ -25,12 +26,12 @@ class LeaseEnd:
 class Services(Protocol):
     """Given by the master daemon."""
 
-    def query(self, what: str, fields: Sequence[str], qfilter: object) -> dict[str, Any]:
+    def query(self, what: str, fields: Sequence[str], qfilter: object) -> JsonObject:
         """Answer of a query in its wire form."""
 
-    def query_fields(self, what: str, fields: Sequence[str] | None) -> dict[str, Any]: ...
+    def query_fields(self, what: str, fields: Sequence[str] | None) -> JsonObject: ...
 
-    def cluster_info(self) -> dict[str, Any]: ...
+    def cluster_info(self) -> JsonObject: ...
 
     def config_values(self, fields: Sequence[str]) -> list[Any]: ...
 

@@ -6,10 +6,10 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ganeti.base.json_types import JsonObject
 from ganeti.placement import survival
 from ganeti.placement.facts import Instance, Mirror, Policy, Spec
 from ganeti.placement.layout import Layout
@@ -344,7 +344,7 @@ def _find_next_size(
         field, amount, count = _ladder(size, Failure(name), smallest)
 
         def rung(number: int, field: str = field, amount: int = amount) -> Instance:
-            change: dict[str, Any] = {field: getattr(size, field) - (number + 1) * amount}
+            change: JsonObject = {field: getattr(size, field) - (number + 1) * amount}
             return dataclasses.replace(size, **change)
 
         if not count or not _helps(filler, rung(count - 1), name, places):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ganeti.base.json_types import JsonObject
 from ganeti.placement import hints, refusal
 from ganeti.placement.board import Board
 from ganeti.placement.capacity import Filler, Placed, Rules
@@ -60,7 +60,7 @@ class Survey:
     #: why the group takes nothing, or the other nodes of it
     others: GroupRefusal
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> JsonObject:
         """For programs."""
         places = [{"nodes": list(one.nodes), "score": one.score} for one in self.places]
         return {**self.others.data(), "places": places}

@@ -6,8 +6,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.placement import capacity
 from ganeti.placement.board import Board
 from ganeti.placement.capacity import Rules, model_instance
@@ -83,7 +83,7 @@ class Headroom:
     stuck: tuple[str, ...] = ()
     closed: str = ""
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> JsonObject:
         """For programs."""
         return {
             "group": self.group,
@@ -114,7 +114,7 @@ def _measure_group(cluster: Cluster, group: Group, wanted: Wanted) -> Headroom:
     policy = cluster.policy_of(group)
     online = int(board.online.sum())
     standard = model_instance(wanted.adapt(policy.standard), wanted.template)
-    facts: dict[str, Any] = {
+    facts: JsonObject = {
         "group": group.name,
         "nodes": len(board.nodes),
         "online": online,

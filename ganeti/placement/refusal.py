@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
+from ganeti.base.json_types import JsonObject
 from ganeti.placement import survival
 from ganeti.placement.facts import TURNING, Instance, Mirror
 from ganeti.placement.layout import Layout
@@ -84,7 +84,7 @@ class GroupRefusal:
         tail = f" ({'; '.join(shown)})" if shown else ""
         return f"group {self.group}: {head or 'too few nodes'}{tail}"
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> JsonObject:
         """For programs."""
         return {
             "group": self.group,
@@ -157,7 +157,7 @@ class Refusal:
         ways = ", or ".join(hint.text for hint in self.hints)
         return f"{why}; it would fit if you {ways}" if ways else why
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> JsonObject:
         """For JSON: names and amounts, no sentences that need reading."""
         return {
             "name": self.name,

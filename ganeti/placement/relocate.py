@@ -10,10 +10,10 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
+from ganeti.base.json_types import JsonObject
 from ganeti.placement.board import Board
 from ganeti.placement.choose import Chooser, Wish, explain_policy_refusal
 from ganeti.placement.facts import Cluster, Group, Instance, Mirror
@@ -68,7 +68,7 @@ class Relocations:
     failed: tuple[tuple[str, str], ...]
 
 
-def wire_step(name: str, step: Step) -> dict[str, Any]:
+def wire_step(name: str, step: Step) -> JsonObject:
     """A step as the opcode that an allocator's answer names."""
     if step.verb is Verb.REPLACE_SECONDARY:
         return {

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import marks
 from ganeti.model.marks import Mark
@@ -75,7 +76,7 @@ def _answer(value: Mapping[str, object]) -> _Answer | None:
         return None  # something else with these keys
 
 
-def _hide_answer(answer: _Answer) -> dict[str, Any]:
+def _hide_answer(answer: _Answer) -> JsonObject:
     titles = [field.get("name", "") for field in answer.fields]
     rows = [
         [(status, hide(value, name)) for name, (status, value) in zip(titles, row, strict=False)]

@@ -7,15 +7,18 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ganeti.base import log
+
+if TYPE_CHECKING:
+    from _typeshed import OptExcInfo
 from ganeti.base.clock import SYSTEM
 
 _LOG = logging.getLogger("ganeti.rapi.access")
 #: Where requests find the function that logs them (status, bytes) when they are answered later.
 LATER = "ganeti.log_later"
-App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 #: A ticket opens a console for anyone who has it.
 _TICKET = re.compile(r"(/2/consoles/+)[^/?]+")
 #: What browsers bring back from an identity provider.
@@ -29,7 +32,7 @@ def setup(path: Path) -> None:
     _LOG.setLevel(logging.INFO)
 
 
-def line(environ: dict[str, Any], status: str, size: int, now: float) -> str:
+def line(environ: WSGIEnvironment, status: str, size: int, now: float) -> str:
     """``host - user [time] "request" status size``; the size is ``-`` when it is not known.
 
     Tickets of consoles, and codes of identity providers, are masked.
@@ -46,17 +49,22 @@ def line(environ: dict[str, Any], status: str, size: int, now: float) -> str:
     return f'{host} - {user} [{stamp}] "{quoted}" {status[:3]} {size or "-"}'
 
 
-def logged(app: App) -> App:
+def logged(app: WSGIApplication) -> WSGIApplication:
     """The application with a line for each answer."""
 
-    def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    def serve(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         seen: list[str] = []
         environ[LATER] = lambda: _make_writer(environ, seen)
 
-        def note(status: str, headers: object, *more: object) -> Any:
+        def note(
+            status: str,
+            headers: list[tuple[str, str]],
+            exc_info: OptExcInfo | None = None,
+            /,
+        ) -> Callable[[bytes], object]:
             if seen != [""]:
                 seen[:] = [status]
-            return start(status, headers, *more)
+            return start(status, headers, exc_info)
 
         try:
             answer = app(environ, note)
@@ -68,7 +76,7 @@ def logged(app: App) -> App:
     return serve
 
 
-def _make_writer(environ: dict[str, Any], seen: list[str]) -> Callable[[int, int], None]:
+def _make_writer(environ: WSGIEnvironment, seen: list[str]) -> Callable[[int, int], None]:
     """The request's line is written by a call of the result, and by nobody else."""
     seen[:] = [""]
 
@@ -79,7 +87,7 @@ def _make_writer(environ: dict[str, Any], seen: list[str]) -> Callable[[int, int
 
 
 def _count_bytes(
-    answer: Iterable[bytes], environ: dict[str, Any], seen: list[str]
+    answer: Iterable[bytes], environ: WSGIEnvironment, seen: list[str]
 ) -> Iterator[bytes]:
     size = 0
     try:

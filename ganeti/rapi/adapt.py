@@ -6,22 +6,19 @@ them otherwise is found by the check that follows.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import errors
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.enums import InstCreateMode, MigrationMode, RebootType
 from ganeti.rapi import failures
 from ganeti.rapi.route import Call
-
-Values = dict[str, Any]
 
 #: Names in the body of a creation.
 CREATE_NAMES = {"os": "os_type", "name": "instance_name"}
 #: The version of creation bodies.
 _CREATE_VERSION = 1
 #: Parameters of a node for each role that can be set.
-ROLES: dict[str, Values] = {
+ROLES: dict[str, JsonObject] = {
     "regular": {"master_candidate": False, "offline": False, "drained": False},
     "master-candidate": {"master_candidate": True},
     "drained": {"drained": True},
@@ -30,12 +27,12 @@ ROLES: dict[str, Values] = {
 #: Arguments of old clients that replace disks.
 LEGACY_REPLACEMENT = ("remote_node", "mode", "disks", "iallocator")
 #: Parameters that a reservation may leave open, as the opcode wants to see them.
-_OPEN: Values = {"mode": str(InstCreateMode.CREATE), "disks": [], "nics": []}
+_OPEN: JsonObject = {"mode": str(InstCreateMode.CREATE), "disks": [], "nics": []}
 
 
-def rename_keys(body: Values, names: dict[str, str]) -> Values:
+def rename_keys(body: JsonObject, names: dict[str, str]) -> JsonObject:
     """A body with the opcode's own names; both spellings of one parameter are refused."""
-    result: Values = {}
+    result: JsonObject = {}
     for key, value in body.items():
         name = names.get(key, key)
         if name in result:
@@ -47,7 +44,7 @@ def rename_keys(body: Values, names: dict[str, str]) -> Values:
     return result
 
 
-def creation(_call: Call, values: Values) -> Values:
+def creation(_call: Call, values: JsonObject) -> JsonObject:
     """A creation body says which version it has; a reservation may leave things open."""
     version = values.pop("__version__", None)
     if isinstance(version, bool) or version != _CREATE_VERSION:
@@ -60,13 +57,13 @@ def creation(_call: Call, values: Values) -> Values:
     return usb_devices(_call, values)
 
 
-def commit(call: Call, values: Values) -> Values:
+def commit(call: Call, values: JsonObject) -> JsonObject:
     """Creating what was reserved: everything has been said before."""
     values.pop("__version__", None)
     return usb_devices(call, {**_OPEN, **values})
 
 
-def creations(call: Call, values: Values) -> Values:
+def creations(call: Call, values: JsonObject) -> JsonObject:
     """Several creation bodies, without a version each."""
     bodies = values.get("instances", [])
     if not isinstance(bodies, list) or not all(isinstance(body, dict) for body in bodies):
@@ -80,7 +77,7 @@ def creations(call: Call, values: Values) -> Values:
     return {**values, "instances": [{"OP_ID": "OP_INSTANCE_CREATE", **body} for body in known]}
 
 
-def reservations(call: Call, values: Values) -> Values:
+def reservations(call: Call, values: JsonObject) -> JsonObject:
     """Several creation bodies that may leave anything open, without a version each."""
     whole = creations(call, values)
     for body in whole["instances"]:
@@ -89,7 +86,7 @@ def reservations(call: Call, values: Values) -> Values:
     return whole
 
 
-def usb_devices(_call: Call, values: Values) -> Values:
+def usb_devices(_call: Call, values: JsonObject) -> JsonObject:
     """Old clients separate USB devices by spaces; the parameter has commas."""
     hvparams = values.get("hvparams")
     devices = hvparams.get("usb_devices") if isinstance(hvparams, dict) else None
@@ -99,7 +96,7 @@ def usb_devices(_call: Call, values: Values) -> Values:
     return values
 
 
-def growth(_call: Call, values: Values) -> Values:
+def growth(_call: Call, values: JsonObject) -> JsonObject:
     """Convert ``amount`` from text with a unit to MiB."""
     amount = values.get("amount")
     if isinstance(amount, str):
@@ -110,11 +107,11 @@ def growth(_call: Call, values: Values) -> Values:
     return values
 
 
-def reboot(_call: Call, values: Values) -> Values:
+def reboot(_call: Call, values: JsonObject) -> JsonObject:
     return {"reboot_type": str(RebootType.HARD), **values}
 
 
-def replacement(call: Call, values: Values) -> Values:
+def replacement(call: Call, values: JsonObject) -> JsonObject:
     """Disks may be text with commas; everything may be in the query string instead."""
     legacy = {name: call.query[name] for name in LEGACY_REPLACEMENT if name in call.query}
     if legacy and call.body:
@@ -133,7 +130,7 @@ def replacement(call: Call, values: Values) -> Values:
     return values
 
 
-def migration(call: Call, values: Values) -> Values:
+def migration(call: Call, values: JsonObject) -> JsonObject:
     """``live`` and ``mode`` in the query string come from old clients and rule out a body."""
     legacy = [name for name in ("live", "mode") if name in call.query]
     if not legacy:
@@ -144,7 +141,7 @@ def migration(call: Call, values: Values) -> Values:
     return {"node_name": values["node_name"], "mode": mode}
 
 
-def role(call: Call, values: Values) -> Values:
+def role(call: Call, values: JsonObject) -> JsonObject:
     """The body is the name of a role."""
     if not isinstance(call.body, str) or call.body not in ROLES:
         shown = call.body if isinstance(call.body, str) else "something else"
@@ -154,7 +151,7 @@ def role(call: Call, values: Values) -> Values:
     return {**values, **ROLES[call.body]}
 
 
-def storage_changes(call: Call, values: Values) -> Values:
+def storage_changes(call: Call, values: JsonObject) -> JsonObject:
     values.pop("allocatable", None)
     given = {"allocatable": call.flag("allocatable")} if "allocatable" in call.query else {}
     return {**values, "changes": given}

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qs
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import falcon
 import falcon.routing
@@ -17,6 +18,7 @@ import falcon.routing
 from ganeti import constants, errors
 from ganeti.base import jsonio
 from ganeti.base.clock import SYSTEM
+from ganeti.base.json_types import JsonObject
 from ganeti.luxi.client import Client
 from ganeti.rapi import conditional, failures, scrapes
 from ganeti.rapi import routes as table
@@ -164,10 +166,10 @@ class _Api:
         return identity, session
 
 
-def _arguments(route: Route, text: str) -> dict[str, Any]:
+def _arguments(route: Route, text: str) -> JsonObject:
     given = parse_qs(text, keep_blank_values=True)
     known = {arg.name: arg for arg in route.query}
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for name, values in given.items():
         for value in values:
             _refuse_unusable(f"Query argument '{name}'" if name in known else "The query", value)
@@ -275,7 +277,7 @@ def make_app(
     guard: Guard | None = None,
     routes: tuple[Route, ...] = table.ROUTES,
     sessions: Sessions | None = None,
-) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
+) -> WSGIApplication:
     """The application. ``luxi`` returns the LUXI client of the calling thread."""
     methods = table.group_by_path(routes)
     api = _Api(luxi, authenticate, guard, methods, sessions or Sessions())
@@ -288,7 +290,7 @@ def make_app(
     for shape, found in methods.items():
         app.add_route(_template(shape, next(iter(found.values()))), _Resource(api, found))
 
-    def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    def serve(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         # Read here, so that what goes wrong with the connection is the server's business.
         environ[_BODY] = environ["wsgi.input"].read()
         return app(environ, start)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi import schemas
 from ganeti.rapi.route import Call, Route
 
@@ -13,17 +12,17 @@ FIELDS = (
 )  # fmt: skip
 
 
-def _read(call: Call, condition: list[str] | None) -> list[dict[str, Any]]:
+def _read(call: Call, condition: list[str] | None) -> list[JsonObject]:
     """Rows as objects; of a repository that cannot be read only its name is known."""
     rows = call.luxi.query("backup", FIELDS, condition).data
     return [dict(zip(FIELDS, (value for _, value in row), strict=True)) for row in rows]
 
 
-def _list_all(call: Call) -> list[dict[str, Any]]:
+def _list_all(call: Call) -> list[JsonObject]:
     return _read(call, None)
 
 
-def _list_one(call: Call) -> list[dict[str, Any]]:
+def _list_one(call: Call) -> list[JsonObject]:
     return _read(call, ["==", "instance", call.name()])
 
 

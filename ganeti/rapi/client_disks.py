@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi.client_objects import Names, ObjectsClient, Reason, drop_none, dry
 
 
@@ -14,7 +15,7 @@ class DisksClient(ObjectsClient):
         """Uuids of the disks, or with ``bulk`` everything about them."""
         return list(self._list("/disks", "uuid", bulk=bulk))
 
-    def GetDisk(self, disk: str) -> dict[str, Any]:
+    def GetDisk(self, disk: str) -> JsonObject:
         """Everything about a disk."""
         return dict(self._get(f"/disks/{disk}"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi.client_link import GanetiApiError, Query
 from ganeti.rapi.client_objects import (
     INST_CREATE_REQV1,
@@ -30,7 +31,7 @@ class InstancesClient(ObjectsClient):
         """Names of the instances, or with ``bulk`` everything about them."""
         return list(self._list("/instances", "id", bulk=bulk))
 
-    def GetInstance(self, instance: str) -> dict[str, Any]:
+    def GetInstance(self, instance: str) -> JsonObject:
         """Everything about an instance."""
         return dict(self._get(f"/instances/{instance}"))
 
@@ -46,7 +47,7 @@ class InstancesClient(ObjectsClient):
         disks: Sequence[object],
         nics: Sequence[object],
         **kwargs: object,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """The body of a creation, for :meth:`InstancesMultiAlloc`."""
         for key in kwargs.keys() & {"instance_name", "os_type", "__version__"}:
             raise GanetiApiError(f"'{key}' cannot be given in this way")
@@ -60,7 +61,7 @@ class InstancesClient(ObjectsClient):
         }
 
     def InstancesMultiAlloc(
-        self, instances: Sequence[dict[str, Any]], reason: Reason = None, **kwargs: Any
+        self, instances: Sequence[JsonObject], reason: Reason = None, **kwargs: Any
     ) -> int:
         """Create several instances at once."""
         query = dry(kwargs.pop("dry_run", False))
@@ -297,7 +298,7 @@ class InstancesClient(ObjectsClient):
         body = drop_none(new_name=new_name, ip_check=ip_check, name_check=name_check)
         return int(self._change("PUT", f"/instances/{instance}/rename", [], reason, body))
 
-    def GetInstanceConsole(self, instance: str) -> dict[str, Any]:
+    def GetInstanceConsole(self, instance: str) -> JsonObject:
         """How to reach the console of a running instance."""
         return dict(self._get(f"/instances/{instance}/console"))
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ganeti.base import jsonio
 from ganeti.base.clock import Clock
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi.client_link import GanetiApiError, Link, Query
 from ganeti.rapi.client_objects import ROOT, ObjectsClient, dry
 
@@ -45,7 +46,7 @@ class JobsClient(ObjectsClient):
         found = self._list("/jobs", "id", bulk=bulk)
         return list(found) if bulk else [int(number) for number in found]
 
-    def GetJobStatus(self, job_id: int | str) -> dict[str, Any]:
+    def GetJobStatus(self, job_id: int | str) -> JsonObject:
         """Everything about a job."""
         return dict(self._get(f"/jobs/{job_id}"))
 
@@ -64,7 +65,7 @@ class JobsClient(ObjectsClient):
             if left <= 0:
                 return False
 
-    def Wait(self, job_id: int | str, timeout: float | None = None) -> dict[str, Any]:
+    def Wait(self, job_id: int | str, timeout: float | None = None) -> JsonObject:
         """Wait until a job has ended and return everything about it.
 
         After ``timeout`` seconds (None: never) it is returned as it is then.
@@ -76,7 +77,7 @@ class JobsClient(ObjectsClient):
             if job["status"] in JOB_STATUS_FINALIZED or left <= 0:
                 return job
 
-    def _wait_once(self, job_id: int | str, seconds: float, period: float = 5.0) -> dict[str, Any]:
+    def _wait_once(self, job_id: int | str, seconds: float, period: float = 5.0) -> JsonObject:
         query: Query = [("timeout", f"{seconds:g}")]
         try:
             return dict(self._get(f"/jobs/{job_id}/wait", query))
@@ -94,14 +95,14 @@ class JobsClient(ObjectsClient):
         fields: Sequence[str],
         prev_job_info: Sequence[object] | None,
         prev_log_serial: int | None,
-    ) -> dict[str, Any] | None:
+    ) -> JsonObject | None:
         """Wait some seconds for a change: ``{"job_info", "log_entries"}``."""
         body = {
             "fields": list(fields),
             "previous_job_info": prev_job_info,
             "previous_log_serial": prev_log_serial,
         }
-        found: dict[str, Any] | None = self._link.request(
+        found: JsonObject | None = self._link.request(
             "GET", f"{ROOT}/jobs/{job_id}/wait", None, body
         )
         return found
@@ -119,7 +120,7 @@ class JobsClient(ObjectsClient):
         after: str | None = None,
         *,
         reconnect: bool = True,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[JsonObject]:
         """What happens in the cluster, as it happens; ends only with an error, or when closed.
 
         Each event has ``id``, ``time``, ``kind``, ``change``, ``object`` and ``data``; the first
@@ -148,7 +149,7 @@ class JobsClient(ObjectsClient):
             failed = True
 
 
-def _parse(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+def _parse(lines: Iterator[str]) -> Iterator[JsonObject]:
     """Events of the lines of a stream."""
     fields: dict[str, str] = {}
     for line in lines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi.client_link import GanetiApiError, Query
 from ganeti.rapi.client_objects import Names, ObjectsClient, Reason, drop_none, dry
 
@@ -26,7 +27,7 @@ class NodesClient(ObjectsClient):
         """Names of the nodes, or with ``bulk`` everything about them."""
         return list(self._list("/nodes", "id", bulk=bulk))
 
-    def GetNode(self, node: str) -> dict[str, Any]:
+    def GetNode(self, node: str) -> JsonObject:
         """Everything about a node."""
         return dict(self._get(f"/nodes/{node}"))
 

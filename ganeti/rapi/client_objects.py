@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi.client_link import GanetiApiError, Link, Query
 
 VERSION = 2
@@ -17,7 +18,7 @@ Reason = str | None
 Names = Sequence[str] | str
 
 
-def drop_none(**values: object) -> dict[str, Any]:
+def drop_none(**values: object) -> JsonObject:
     """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
@@ -69,7 +70,7 @@ class ObjectsClient:
         """Names of the OS definitions, with variants."""
         return list(self._get("/os"))
 
-    def GetInfo(self) -> dict[str, Any]:
+    def GetInfo(self) -> JsonObject:
         """Facts about the cluster."""
         return dict(self._get("/info"))
 
@@ -95,12 +96,12 @@ class ObjectsClient:
 
     # queries
 
-    def Query(self, what: str, fields: Sequence[str], qfilter: object = None) -> dict[str, Any]:
+    def Query(self, what: str, fields: Sequence[str], qfilter: object = None) -> JsonObject:
         """Fields of objects of a kind that pass a filter: ``{"fields", "data"}``."""
         body = drop_none(fields=list(fields), qfilter=qfilter)
         return dict(self._link.request("PUT", f"{ROOT}/query/{what}", None, body))
 
-    def QueryFields(self, what: str, fields: Sequence[str] | None = None) -> dict[str, Any]:
+    def QueryFields(self, what: str, fields: Sequence[str] | None = None) -> JsonObject:
         """Descriptions of the fields of a kind."""
         query: Query = [] if fields is None else [("fields", ",".join(fields))]
         return dict(self._get(f"/query/{what}/fields", query))
@@ -111,7 +112,7 @@ class ObjectsClient:
         """Names of the networks, or with ``bulk`` everything about them."""
         return list(self._list("/networks", "name", bulk=bulk))
 
-    def GetNetwork(self, network: str) -> dict[str, Any]:
+    def GetNetwork(self, network: str) -> JsonObject:
         """Everything about a network."""
         return dict(self._get(f"/networks/{network}"))
 
@@ -203,7 +204,7 @@ class ObjectsClient:
         """Names of the node groups, or with ``bulk`` everything about them."""
         return list(self._list("/groups", "name", bulk=bulk))
 
-    def GetGroup(self, group: str) -> dict[str, Any]:
+    def GetGroup(self, group: str) -> JsonObject:
         """Everything about a node group."""
         return dict(self._get(f"/groups/{group}"))
 
@@ -266,7 +267,7 @@ class ObjectsClient:
         """Uuids of the filter rules, or with ``bulk`` everything about them."""
         return list(self._list("/filters", "uuid", bulk=bulk))
 
-    def GetFilter(self, filter_uuid: str) -> dict[str, Any]:
+    def GetFilter(self, filter_uuid: str) -> JsonObject:
         """Everything about a filter rule."""
         return dict(self._get(f"/filters/{filter_uuid}"))
 
@@ -305,7 +306,7 @@ def dry(wanted: bool) -> Query:
 
 def _rule(
     priority: int, predicates: Sequence[object], action: object, reason: Sequence[object] | None
-) -> dict[str, Any]:
+) -> JsonObject:
     return {
         "priority": priority,
         "predicates": list(predicates),

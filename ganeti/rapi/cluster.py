@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti import constants
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi import schemas
 from ganeti.rapi.route import ANYBODY, BULK, Call, Route
 
@@ -41,7 +42,7 @@ def _features(_call: Call) -> list[str]:
     return FEATURES
 
 
-def _info(call: Call) -> dict[str, Any]:
+def _info(call: Call) -> JsonObject:
     facts = call.luxi.query_cluster_info()
     more = {new: facts[old] for old, new in _INFO_ALIASES.items() if old in facts}
     return {**facts, **more}
@@ -56,7 +57,7 @@ def _os(call: Call) -> list[Any]:
     return [name for row in usable for name in _expand_variants(row)]
 
 
-def _expand_variants(row: dict[str, Any]) -> list[str]:
+def _expand_variants(row: JsonObject) -> list[str]:
     variants = row["variants"] or []
     return [f"{row['name']}+{variant}" for variant in variants] or [row["name"]]
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM
+from ganeti.base.json_types import JsonObject
 from ganeti.net.http_detached import Detached
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.access_log import LATER
@@ -24,7 +25,7 @@ CONSOLES, TICKETS = "ganeti.consoles", "ganeti.tickets"
 KINDS, MODES = ("serial", "vnc"), ("control", "view")
 
 
-def _ask(call: Call) -> dict[str, Any]:
+def _ask(call: Call) -> JsonObject:
     """Consoles of the instance in the path.
 
     Raises:
@@ -38,13 +39,13 @@ def _ask(call: Call) -> dict[str, Any]:
         raise failures.Refused(503, errors.text(err)) from err
 
 
-def _list(call: Call) -> dict[str, Any]:
+def _list(call: Call) -> JsonObject:
     found = _ask(call)
     hub: Consoles = _find(call, CONSOLES)
     return {**found, "open": hub.list_open(found["instance"])}
 
 
-def _make_ticket(call: Call) -> dict[str, Any]:
+def _make_ticket(call: Call) -> JsonObject:
     body = call.body if isinstance(call.body, dict) else {}
     kind, mode = body.get("kind"), body.get("mode", "control")
     if kind not in KINDS or mode not in MODES or not set(body) <= {"kind", "mode"}:

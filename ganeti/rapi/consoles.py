@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM
+from ganeti.base.json_types import JsonObject
 from ganeti.net.http_detached import Detached
 from ganeti.net.loop import Loop
 from ganeti.net.relay import SocketEnd
@@ -82,7 +82,7 @@ class Consoles:
         for line in [*self._lines]:
             line.end(NORMAL, "the remote API stops")
 
-    def list_open(self, instance: str) -> list[dict[str, Any]]:
+    def list_open(self, instance: str) -> list[JsonObject]:
         """Who looks at the consoles of an instance."""
         now, wall = SYSTEM.monotonic(), SYSTEM.now()
         return [

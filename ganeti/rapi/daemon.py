@@ -9,10 +9,11 @@ import logging
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, inotify
@@ -20,7 +21,7 @@ from ganeti.base import log as base_log
 from ganeti.luxi.absence import master_name
 from ganeti.net import certs, expiry, resolve, tcp_daemon
 from ganeti.net.expiry import Expiry
-from ganeti.net.http_server.server import App, HttpServer
+from ganeti.net.http_server.server import HttpServer
 from ganeti.net.tcp_daemon import Serving
 from ganeti.net.tls.contexts import Identity, ReloadableContext
 from ganeti.rapi import access_log, failures, scrape_server, scrapes, web_files
@@ -272,22 +273,22 @@ def _hang_up(room: WaitingRoom, hub: Consoles) -> None:
     hub.check()
 
 
-def _share(app: App, shared: Mapping[str, object]) -> App:
+def _share(app: WSGIApplication, shared: Mapping[str, object]) -> WSGIApplication:
     """Let handlers find what the daemon keeps for all requests."""
 
-    def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Any:
+    def serve(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         environ.update(shared)
         return app(environ, start)
 
     return serve
 
 
-def _trust_proxy(app: App, tls: ReloadableContext | None) -> App:
+def _trust_proxy(app: WSGIApplication, tls: ReloadableContext | None) -> WSGIApplication:
     """Without TLS a proxy on this machine calls; it says for whom (``X-Forwarded-For``)."""
     if tls is not None:
         return app
 
-    def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Any:
+    def serve(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         # The proxy appends the address it was called from; what stands before is hearsay.
         address = environ.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip()
         if resolve.is_address(address):

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.enums import ExportMode, MigrationMode, RebootType, StorageType
 from ganeti.rapi import adapt
 from ganeti.rapi.route import ANYBODY, Arg, ArgKind, Call
 
-Prepare = Callable[[Call, dict[str, Any]], dict[str, Any]]
+Prepare = Callable[[Call, JsonObject], JsonObject]
 
 
 def _flag(name: str, doc: str, parameter: str = "") -> Arg:

@@ -18,6 +18,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import files
+from ganeti.base.json_types import JsonObject
 from ganeti.net import https
 from ganeti.rapi.login_settings import DN_FIELD, USER_FIELD, LdapSettings
 
@@ -170,7 +171,7 @@ class _Conversation:
 
 def _search(
     link: Any, base: str, wanted: str, attributes: list[str], most: int
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     link.search(base, wanted, attributes=attributes, size_limit=most, time_limit=TIMEOUT)
     if link.result["result"] not in (_SUCCESS, 4, 32):  # too many, or no such base
         raise errors.RemoteError(f"it answers a search with {link.result['description']}")

@@ -11,11 +11,11 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.base.clock import SYSTEM
+from ganeti.base.json_types import JsonObject
 from ganeti.base.ring import Ring
 from ganeti.net.http_detached import Detached
 from ganeti.net.loop import Loop
@@ -204,7 +204,7 @@ class EventStream:
         position = f"{self._run}-{self._last}" if self._run else None
         self._loop.call_later(_PAUSE, lambda: self._ask_next(position))
 
-    def _handle_answer(self, answer: dict[str, Any]) -> None:
+    def _handle_answer(self, answer: JsonObject) -> None:
         run, _, number = answer["last"].rpartition("-")
         was_away, self._is_away = self._is_away, False
         if not self._run:
@@ -242,7 +242,7 @@ class EventStream:
         for reader, wish in early:
             self._begin(reader, wish)
 
-    def _keep(self, event: dict[str, Any]) -> _Kept:
+    def _keep(self, event: JsonObject) -> _Kept:
         number = int(event["id"].rpartition("-")[2])
         frame = self._frame(event["kind"], event, number)
         return _Kept(number, event["kind"], frozenset(event["objects"]), frame)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
+from ganeti.base.json_types import JsonObject
 from ganeti.luxi.requests import HistoryFilter
 from ganeti.opcodes import describe
 from ganeti.rapi import failures, schemas
@@ -19,8 +20,8 @@ _NUMBERS: dict[str, type[float] | type[int]] = {
 }
 
 
-def _history(call: Call) -> dict[str, Any]:
-    given: dict[str, Any] = {"limit": USUAL}
+def _history(call: Call) -> JsonObject:
+    given: JsonObject = {"limit": USUAL}
     for name, text in call.query.items():
         given[name] = _number(name, text) if name in _NUMBERS else text
     given["limit"] = min(given["limit"], MOST)

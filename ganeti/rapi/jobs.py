@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.answers import Columns
 from ganeti.rapi.reads import Collection
@@ -34,7 +35,7 @@ def _cancel(call: Call) -> list[Any]:
     return list(call.luxi.cancel_job(int(call.path["job_id"])))
 
 
-def _explain(call: Call) -> dict[str, Any]:
+def _explain(call: Call) -> JsonObject:
     return call.luxi.explain_job(int(call.path["job_id"]))
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.identity import Identity
 from ganeti.rapi.route import ANYBODY, KNOWN, Call, Ready, Route
@@ -35,7 +36,7 @@ def cookie_of(secret: str) -> str:
     return f"{COOKIE}={secret}; Secure; HttpOnly; SameSite=Strict; Path=/{end}"
 
 
-def describe(session: Session, identity: Identity) -> dict[str, Any]:
+def describe(session: Session, identity: Identity) -> JsonObject:
     """What a page needs to know after log-in, and again when it is reloaded."""
     return {
         "id": session.id,

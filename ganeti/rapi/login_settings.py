@@ -12,12 +12,13 @@ import tomllib
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.net import https
 from ganeti.rapi import permissions
 from ganeti.rapi.identity import Identity
@@ -123,7 +124,7 @@ def parse(text: str) -> Settings:
     return Settings(found, directory)
 
 
-def _read(text: str) -> dict[str, Any]:
+def _read(text: str) -> JsonObject:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as err:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi import schemas
 from ganeti.rapi.route import Call, Route
 
 
-def _list(call: Call) -> list[dict[str, Any]]:
+def _list(call: Call) -> list[JsonObject]:
     return call.luxi.query_notifications()
 
 

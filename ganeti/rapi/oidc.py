@@ -23,6 +23,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import files, jsonio
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.json_types import JsonObject
 from ganeti.net import https
 from ganeti.rapi import oidc_tokens
 from ganeti.rapi.identity import Identity
@@ -284,12 +285,10 @@ class Providers:
         facts.keys = oidc_tokens.read_keys(self._get(settings, facts.keys_url))
         return oidc_tokens.verify(answer.get("id_token"), facts.keys, settings, attempt.nonce, now)
 
-    def _get(self, settings: OidcSettings, url: str) -> dict[str, Any]:
+    def _get(self, settings: OidcSettings, url: str) -> JsonObject:
         return self._request(settings, "GET", url)
 
-    def _request(
-        self, settings: OidcSettings, method: str, url: str, **more: Any
-    ) -> dict[str, Any]:
+    def _request(self, settings: OidcSettings, method: str, url: str, **more: Any) -> JsonObject:
         authority = None if settings.ca_file is None else files.read_text(Path(settings.ca_file))
         context = https.make_context(authority)
         answer = https.request(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Any
 
 from ganeti import constants
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi import schemas
 from ganeti.rapi.differences import difference
 from ganeti.rapi.failures import REALM
@@ -15,7 +15,7 @@ from ganeti.rapi.identity import permission_of
 from ganeti.rapi.route import ANYBODY, KNOWN, NUMBERS, Arg, ArgKind, Route
 from ganeti.rapi.sessions import COOKIE
 
-Document = dict[str, Any]
+Document = JsonObject
 
 #: Statuses that any request may get.
 EVERY = (400, 401, 403, 404, 414, 429, 500, 502, 503, 504)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.instance import OpInstanceReinstall
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.route import REASON, Arg, ArgKind, Call, Route
@@ -15,7 +14,7 @@ _LEGACY = (
 )
 
 
-def _wishes(call: Call) -> dict[str, Any]:
+def _wishes(call: Call) -> JsonObject:
     """``os``, ``start`` and ``osparams``, from the body or, of old clients, from the query."""
     legacy = [arg.name for arg in _LEGACY if arg.name in call.query]
     if call.body is not None and not isinstance(call.body, dict):
@@ -40,7 +39,7 @@ def _reinstall(call: Call) -> int:
         raise failures.make_bad_request("parameter start: expected true or false")
     given = {"os_type": wishes.get("os"), "osparams": wishes.get("osparams")}
     install = {name: value for name, value in given.items() if value is not None}
-    ops: list[dict[str, Any]] = [
+    ops: list[JsonObject] = [
         {"OP_ID": "OP_INSTANCE_SHUTDOWN", **target},
         {"OP_ID": "OP_INSTANCE_REINSTALL", **target, **install},
     ]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from ganeti.base.clock import SYSTEM, nanoseconds
+from ganeti.base.json_types import JsonObject
 from ganeti.luxi.requests import FilterSettings
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.route import Call, Route
 from ganeti.rapi.writes import handler_name, user_of
 
-_DEFAULTS: dict[str, Any] = {**msgspec.structs.asdict(FilterSettings()), "reason": []}
+_DEFAULTS: JsonObject = {**msgspec.structs.asdict(FilterSettings()), "reason": []}
 
 
 def _replace(call: Call) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.luxi import calls
 from ganeti.luxi.client import Client
 from ganeti.model.limits import Limits
@@ -130,26 +131,26 @@ class LimitedClient(Client):
     # queries: bound arguments in, narrowed ones out, None for an empty answer
 
     @staticmethod
-    def _limit_names(bound: dict[str, Any], known: set[str]) -> dict[str, Any] | None:
+    def _limit_names(bound: JsonObject, known: set[str]) -> JsonObject | None:
         asked = bound["names"]
         names = sorted(known) if not asked else [name for name in asked if name in known]
         return {**bound, "names": names} if names else None
 
-    def _QueryInstances(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
+    def _QueryInstances(self, bound: JsonObject) -> JsonObject | None:  # noqa: N802
         return self._limit_names(bound, self._drop_uuids(self._instances()))
 
-    def _QueryConsoles(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+    def _QueryConsoles(self, bound: JsonObject) -> JsonObject:  # noqa: N802
         if bound["instance"] not in self._instances():
             raise self._refusal(f"anything with instance '{bound['instance']}'")
         return bound
 
-    def _QueryNodes(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
+    def _QueryNodes(self, bound: JsonObject) -> JsonObject | None:  # noqa: N802
         return self._limit_names(bound, self._drop_uuids(self._nodes()))
 
-    def _QueryDisks(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
+    def _QueryDisks(self, bound: JsonObject) -> JsonObject | None:  # noqa: N802
         return self._limit_names(bound, self._disks())
 
-    def _QueryGroups(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
+    def _QueryGroups(self, bound: JsonObject) -> JsonObject | None:  # noqa: N802
         return self._limit_names(bound, self._groups())
 
     @staticmethod
@@ -157,7 +158,7 @@ class LimitedClient(Client):
         # Names have a dot or are not a UUID; asking for both would give an object twice.
         return {name for name in known if not _is_uuid(name)}
 
-    def _QueryJobs(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
+    def _QueryJobs(self, bound: JsonObject) -> JsonObject | None:  # noqa: N802
         asked = bound["ids"]
         rows = self._client.query_jobs(asked, ["id", "ops"])
         mine = [row[0] for row in rows if self._is_mine(row[1])]
@@ -165,13 +166,13 @@ class LimitedClient(Client):
             raise self._refusal("anything with the jobs of others")
         return {**bound, "ids": mine} if mine else None
 
-    def _QueryTags(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+    def _QueryTags(self, bound: JsonObject) -> JsonObject:  # noqa: N802
         kind = bound["kind"]
         if kind != "cluster" and bound["name"] not in self._find_names(kind):
             raise self._refusal(f"anything with {kind} '{bound['name']}'")
         return bound
 
-    def _Query(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+    def _Query(self, bound: JsonObject) -> JsonObject:  # noqa: N802
         what = str(bound["what"])
         if what == "os":
             return bound
@@ -196,14 +197,14 @@ class LimitedClient(Client):
 
     # jobs
 
-    def _CancelJob(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+    def _CancelJob(self, bound: JsonObject) -> JsonObject:  # noqa: N802
         self._QueryJobs({"ids": [bound["job"]]})
         return bound
 
-    def _WaitForJobChange(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+    def _WaitForJobChange(self, bound: JsonObject) -> JsonObject:  # noqa: N802
         return self._CancelJob(bound)
 
-    def _SubmitJob(self, bound: Mapping[str, object]) -> dict[str, Any]:  # noqa: N802
+    def _SubmitJob(self, bound: Mapping[str, object]) -> JsonObject:  # noqa: N802
         """The master knows what parameters mean, so it decides, now and when the job runs."""
         given = {name: bound.get(name) for name in ("ops", "key", "user")}
         return {**given, "limits": msgspec.to_builtins(self._limits)}

@@ -5,13 +5,13 @@ The port of the remote API asks for no certificate, as browsers would then ask p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ganeti import errors
-from ganeti.net.http_server.server import App, HttpServer
+from ganeti.net.http_server.server import HttpServer
 from ganeti.net.tls.contexts import ReloadableContext
 from ganeti.rapi import compression, failures
 from ganeti.rapi.scrapes import TEXT, Desk
@@ -24,10 +24,10 @@ _HANDSHAKE, _REQUEST, _ANSWER = 10.0, 10.0, 60.0
 _STOP_WAIT = 2.0
 
 
-def make_app(desk: Desk, names: Sequence[str]) -> App:
+def make_app(desk: Desk, names: Sequence[str]) -> WSGIApplication:
     """Answers clients whose certificate has one of these common names; without names all."""
 
-    def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         environ["wsgi.input"].read()
         name = environ.get("ganeti.peer_cn")
         if environ.get("PATH_INFO") != "/metrics" or environ.get("REQUEST_METHOD") != "GET":
@@ -48,7 +48,7 @@ def make_app(desk: Desk, names: Sequence[str]) -> App:
     return answer
 
 
-def _refuse(status: int, text: str, start: Callable[..., Any]) -> list[bytes]:
+def _refuse(status: int, text: str, start: StartResponse) -> list[bytes]:
     data = failures.body(status, text)
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(data)))]
     start(f"{int(status)} {HTTPStatus(status).phrase}", headers)

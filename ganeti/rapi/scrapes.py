@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -21,6 +20,7 @@ from ganeti import errors
 from ganeti.base import daemon
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.histogram import Histogram
+from ganeti.base.json_types import JsonObject
 from ganeti.luxi.client import Client
 from ganeti.model.metrics import CALL, Report
 from ganeti.rapi import compression, schemas
@@ -173,16 +173,16 @@ def _metrics(call: Call) -> Ready:
     return Ready(text.plain, packed=text.packed)
 
 
-def _health(call: Call) -> dict[str, Any]:
+def _health(call: Call) -> JsonObject:
     return call.luxi.query_health()
 
 
-def _recovery(call: Call) -> dict[str, Any]:
+def _recovery(call: Call) -> JsonObject:
     return call.luxi.query_recovery()
 
 
-def _samples(kind: str) -> Callable[[Call], dict[str, Any]]:
-    def read(call: Call) -> dict[str, Any]:
+def _samples(kind: str) -> Callable[[Call], JsonObject]:
+    def read(call: Call) -> JsonObject:
         return call.luxi.query_samples(kind, call.name(), str(call.query.get("range") or "hour"))
 
     return read

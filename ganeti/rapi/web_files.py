@@ -7,14 +7,14 @@ for it first. A browser may keep them, but asks whether they are the same.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from ganeti.rapi import compression, failures
-from ganeti.rapi.access_log import App
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "web"
 ROOT: Final = "/ui/"
@@ -106,11 +106,11 @@ _PAGES: Final = (
 )
 
 
-def with_web(app: App, files: Mapping[str, File] | None = None) -> App:
+def with_web(app: WSGIApplication, files: Mapping[str, File] | None = None) -> WSGIApplication:
     """The application with the web interface below ``/ui/``; a browser at ``/`` is sent there."""
     known = read() if files is None else files
 
-    def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    def serve(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         path = str(environ.get("PATH_INFO", ""))
         if path == "/ui" or (path == "/" and "text/html" in environ.get("HTTP_ACCEPT", "")):
             start("302 Found", [("Location", ROOT), ("Content-Length", "0")])
@@ -123,9 +123,7 @@ def with_web(app: App, files: Mapping[str, File] | None = None) -> App:
     return serve
 
 
-def _answer(
-    file: File | None, environ: Mapping[str, Any], start: Callable[..., Any]
-) -> Iterable[bytes]:
+def _answer(file: File | None, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
     method = environ.get("REQUEST_METHOD")
     if method not in ("GET", "HEAD"):
         return _refuse(501, f"{str(method)[:20]} is not supported here; GET is", start)
@@ -149,7 +147,7 @@ def _answer(
     return [data if method == "GET" else b""]
 
 
-def _refuse(status: int, text: str, start: Callable[..., Any]) -> Iterable[bytes]:
+def _refuse(status: int, text: str, start: StartResponse) -> Iterable[bytes]:
     body = failures.body(status, text)
     phrase = "Not Found" if status == 404 else "Not Implemented"
     start(

@@ -9,6 +9,7 @@ from typing import Any
 
 from ganeti.base import typed
 from ganeti.base.clock import SYSTEM, nanoseconds
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
 from ganeti.opcodes import describe, registry, wire
 from ganeti.opcodes.base import OpCode, id_of
@@ -21,8 +22,6 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HANDLERS = {"/2/modify": "cluster_modify", "/2/redistribute-config": "redist_config"}
 #: Parameters that no body may contain.
 _OURS = frozenset({"OP_ID", "reason"})
-
-Values = dict[str, Any]
 
 
 def routes() -> Iterator[Route]:
@@ -64,7 +63,7 @@ def _submit_one(cls: type[OpCode], own: Difference, call: Call) -> int:
     return submit(call, [values])
 
 
-def submit(call: Call, ops: list[Values]) -> int:
+def submit(call: Call, ops: list[JsonObject]) -> int:
     """Hand in one job with the reason and the user of the call; its id."""
     trail = reason_trail(call)
     ops = [{**op, "reason": trail} for op in ops]
@@ -106,7 +105,7 @@ def handler_name(path: str) -> str:
 # the opcode -----------------------------------------------------------------------------------
 
 
-def parameters(cls: type[OpCode], own: Difference, call: Call) -> Values:
+def parameters(cls: type[OpCode], own: Difference, call: Call) -> JsonObject:
     """The opcode in wire form that a call asks for, not checked yet.
 
     Raises:
@@ -124,16 +123,16 @@ def parameters(cls: type[OpCode], own: Difference, call: Call) -> Values:
     return {"OP_ID": id_of(cls), **values}
 
 
-def _read_path(cls: type[OpCode], path: Mapping[str, str]) -> Values:
+def _read_path(cls: type[OpCode], path: Mapping[str, str]) -> JsonObject:
     kinds = {item.name: describe.type_text(item.type) for item in typed.fields(cls)}
-    found: Values = {}
+    found: JsonObject = {}
     for name, text in path.items():
         value: Any = int(text) if name in NUMBERS else text
         found[name] = [value] if kinds[name].startswith("[") else value
     return found
 
 
-def _read_query(call: Call) -> Values:
+def _read_query(call: Call) -> JsonObject:
     return {
         arg.parameter: call.query[arg.name]
         for arg in call.route.query
@@ -141,7 +140,7 @@ def _read_query(call: Call) -> Values:
     }
 
 
-def _body(own: Difference, call: Call) -> Values:
+def _body(own: Difference, call: Call) -> JsonObject:
     body = call.body
     if own.body_ignored:
         depends = body.get("depends") if isinstance(body, dict) else None
@@ -153,7 +152,7 @@ def _body(own: Difference, call: Call) -> Values:
     return body
 
 
-def _check_key(name: str, static: Values, own: Difference) -> None:
+def _check_key(name: str, static: JsonObject, own: Difference) -> None:
     if name in own.forbidden:
         raise failures.Refused(403, f"parameter {name} cannot be set by the remote API")
     if name in _OURS:
@@ -164,7 +163,7 @@ def _check_key(name: str, static: Values, own: Difference) -> None:
         raise failures.make_bad_request(f"parameter {name} is set by the {where}, not by the body")
 
 
-def _address_by_uuid(cls: type[OpCode], call: Call, values: Values) -> None:
+def _address_by_uuid(cls: type[OpCode], call: Call, values: JsonObject) -> None:
     """Let an instance be named by its uuid, as one without a name must be."""
     name = call.path.get("instance_name", "")
     if "instance_uuid" in cls.__struct_fields__ and _UUID.fullmatch(name):
@@ -184,19 +183,19 @@ def describe_unknown_argument(name: str, known: tuple[Arg, ...]) -> str:
 # documentation --------------------------------------------------------------------------------
 
 
-def body_schema(cls: type[OpCode], path: str, own: Difference) -> Values:
+def body_schema(cls: type[OpCode], path: str, own: Difference) -> JsonObject:
     """JSON schema of the body of a request."""
     if own.prepare is adapt.role:
         return dict(schemas.ROLE)
     schema = describe.json_schema(cls)
-    properties: Values = dict(schema["properties"])
+    properties: JsonObject = dict(schema["properties"])
     if own.body_ignored:
         return {"type": "object", "properties": {"depends": properties["depends"]}}
     names = {new: old for old, new in own.rename.items()}
     hidden = {*_OURS, *own.fixed, *own.forbidden, *(arg.parameter for arg in own.query)}
     hidden |= set(re.findall(r"\{(\w+)\}", path))
     required = [name for name in schema.get("required", ()) if name not in hidden]
-    result: Values = {
+    result: JsonObject = {
         "type": "object",
         "properties": {
             names.get(name, name): value for name, value in properties.items() if name not in hidden

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.model.backup import Manifest
 from ganeti.model.names import (
     Consistency,
@@ -25,8 +26,6 @@ from ganeti.model.names import (
     NetworkUuid,
     NodeUuid,
 )
-
-Json = dict[str, Any]
 
 #: How new a right to run an instance is: the master's term, and a number that grows within it.
 RunEpoch = tuple[int, int]
@@ -55,9 +54,9 @@ class NodeDisk(msgspec.Struct, kw_only=True, frozen=True):
     #: most reads and writes of the guest in a second, and MiB; 0: no limit
     max_iops: int = 0
     max_bandwidth: int = 0
-    params: dict[str, Any] = {}
+    params: JsonObject = {}
     #: what only holds on the node that is asked (DRBD addresses and minor)
-    dynamic_params: dict[str, Any] = {}
+    dynamic_params: JsonObject = {}
 
     @property
     def index(self) -> int:
@@ -80,7 +79,7 @@ class PlacedDisk(NodeDisk, kw_only=True, frozen=True):
     """
 
     #: node uuid -> dynamic_params there
-    places: dict[str, dict[str, Any]] = {}
+    places: dict[str, JsonObject] = {}
 
 
 class NodeNic(msgspec.Struct, kw_only=True, frozen=True):
@@ -91,9 +90,9 @@ class NodeNic(msgspec.Struct, kw_only=True, frozen=True):
     ip: str | None = None
     name: str | None = None
     network: NetworkUuid | None = None
-    nicparams: dict[str, Any] = {}
+    nicparams: JsonObject = {}
     #: the network object in its configuration form, when the card has one
-    netinfo: dict[str, Any] | None = None
+    netinfo: JsonObject | None = None
 
 
 class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
@@ -105,9 +104,9 @@ class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
     secondary_nodes: tuple[NodeUuid, ...] = ()
     os: str = ""
     hypervisor: HypervisorName
-    hvparams: dict[str, Any] = {}
-    beparams: dict[str, Any] = {}
-    osparams: dict[str, Any] = {}
+    hvparams: JsonObject = {}
+    beparams: JsonObject = {}
+    osparams: JsonObject = {}
     nics: tuple[NodeNic, ...] = ()
     disks_info: tuple[NodeDisk, ...] = ()
     admin_state: str = "down"
@@ -143,10 +142,10 @@ class InstanceMetadata(msgspec.Struct, kw_only=True, frozen=True):
     name: str
     os: str = ""
     nics: tuple[NodeNic, ...] = ()
-    osparams_public: dict[str, Any] = {}
-    osparams_private: dict[str, Any] = {}
+    osparams_public: JsonObject = {}
+    osparams_private: JsonObject = {}
     #: those that the socket of the daemon was told; the master keeps none
-    osparams_secret: dict[str, Any] = {}
+    osparams_secret: JsonObject = {}
 
 
 class RightState(StrEnum):
@@ -522,7 +521,7 @@ class ReplicaUpdate(msgspec.Struct, kw_only=True, omit_defaults=True):
     #: queue file -> content
     files: dict[str, str] = {}
     #: queue file -> what changes of it after that (see ``base/file_parts.py``)
-    parts: dict[str, dict[str, dict[str, Any]]] = {}
+    parts: dict[str, dict[str, JsonObject]] = {}
     #: job files to move to the archive
     archive: list[str] = []
     #: job files to forget: the job was never acknowledged

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-from wsgiref.types import StartResponse
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from ganeti import errors
 from ganeti.base import files, jsonio
@@ -29,9 +29,8 @@ from ganeti.rpc.wire import JOB_HEADER, CallSpec, decode_args, encode, specs
 
 log = logging.getLogger(__name__)
 
-Environ = dict[str, Any]
 #: Says why a caller may not call, None when it may.
-Authorise = Callable[[Environ], str | None]
+Authorise = Callable[[WSGIEnvironment], str | None]
 
 #: Name of the node whose call the current thread serves, by its certificate.
 CALLER: contextvars.ContextVar[str] = contextvars.ContextVar("caller", default="")
@@ -106,7 +105,7 @@ class RpcApp:
         with self._lock:
             return list(self._running.values())
 
-    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         try:
             spec = self._admit(environ)
             self._take_grant(environ)
@@ -124,7 +123,7 @@ class RpcApp:
             CALLER.reset(token)
         return _answer(start_response, 200, envelope, "application/json", self._stamp(environ))
 
-    def _take_grant(self, environ: Environ) -> None:
+    def _take_grant(self, environ: WSGIEnvironment) -> None:
         """Renew the lease of this node; only calls that carry the newest term can."""
         text = environ.get(_LEASE_HEADER)
         if self._lease is None or text is None or "HTTP_X_GANETI_EPOCH" not in environ:
@@ -134,12 +133,12 @@ class RpcApp:
         except errors.ParseError as err:
             raise _RefusedError(400, errors.text(err)) from err
 
-    def _stamp(self, environ: Environ) -> list[tuple[str, str]]:
+    def _stamp(self, environ: WSGIEnvironment) -> list[tuple[str, str]]:
         if self._lease is None or "HTTP_X_GANETI_EPOCH" not in environ:
             return []
         return [(leases.STAMP_HEADER, leases.encode(self._lease.make_stamp()))]
 
-    def _admit(self, environ: Environ) -> CallSpec:
+    def _admit(self, environ: WSGIEnvironment) -> CallSpec:
         """The procedure that is requested, when the caller may call it."""
         name = str(environ.get("PATH_INFO", "")).removeprefix("/")
         spec = self._specs.get(name)
@@ -205,7 +204,7 @@ class RpcApp:
                 del self._running[key]
 
 
-def _get_job(environ: Environ) -> str:
+def _get_job(environ: WSGIEnvironment) -> str:
     """For which job the caller says it calls, empty for none; only shown in logs."""
     said = str(environ.get(_JOB_HEADER) or "")
     return said if said.isascii() and said.isdigit() and len(said) < 18 else ""
@@ -228,7 +227,7 @@ def find_methods(families: Iterable[object]) -> dict[str, Callable[..., Any]]:
     return methods
 
 
-def _read_arguments(environ: Environ) -> list[Any]:
+def _read_arguments(environ: WSGIEnvironment) -> list[Any]:
     """The JSON list in the body; the HTTP server limits its size and the time to send it."""
     length = environ.get("CONTENT_LENGTH") or ""
     stream = environ["wsgi.input"]

@@ -10,15 +10,15 @@ import stat
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import files, process
 from ganeti.base.clock import SYSTEM
+from ganeti.base.json_types import JsonObject
 from ganeti.model.names import LocalDisk
-from ganeti.model.params import Params
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import external_provider as provider
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
@@ -184,7 +184,7 @@ class ExtDevice(Device):
         )
 
     @classmethod
-    def plan_params(cls, request: PlanRequest) -> Params:
+    def plan_params(cls, request: PlanRequest) -> JsonObject:
         """What was given for the provider."""
         return dict(request.options)
 
@@ -232,7 +232,7 @@ class ExtDevice(Device):
         except errors.CommandError as err:
             raise errors.BlockDeviceError(errors.text(err)) from err
 
-    def _make_params(self) -> dict[str, Any]:
+    def _make_params(self) -> JsonObject:
         return {key: value for key, value in self.disk.params.items() if key not in _OURS}
 
     def _make_log(self, action: str) -> Path:

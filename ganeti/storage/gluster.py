@@ -18,7 +18,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, process
-from ganeti.model.params import Params
+from ganeti.base.json_types import JsonObject
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
 from ganeti.storage.system_errors import convert_os_errors
@@ -168,7 +168,7 @@ class GlusterDevice(Device):
         return (request.file_driver, f"{DIRECTORY}/{request.disk_uuid}.{request.index}")
 
     @classmethod
-    def plan_params(cls, request: PlanRequest) -> Params:
+    def plan_params(cls, request: PlanRequest) -> JsonObject:
         return dict(request.options)
 
     def _check_space(self, parent: int, needed: int) -> None:

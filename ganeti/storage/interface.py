@@ -14,8 +14,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.names import DiskUuid
-from ganeti.model.params import Params
 from ganeti.paths import Paths
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import measure
@@ -202,12 +202,12 @@ class Device(ABC):
         return ()
 
     @classmethod
-    def plan_params(cls, request: PlanRequest) -> Params:
+    def plan_params(cls, request: PlanRequest) -> JsonObject:
         """Parameters that only this disk has, kept with it; pure."""
         return {}
 
     @classmethod
-    def node_params(cls, params: Params) -> tuple[Params, tuple[Params, ...]]:
+    def node_params(cls, params: JsonObject) -> tuple[JsonObject, tuple[JsonObject, ...]]:
         """Complete parameters as nodes get them: of the disk, and of each of its children.
 
         Children that are not in the second part have the parameters of their own template.

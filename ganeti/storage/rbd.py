@@ -16,7 +16,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import process
-from ganeti.model.params import Params
+from ganeti.base.json_types import JsonObject
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
 
@@ -156,7 +156,7 @@ class RbdDevice(Device):
         return (DRIVER, f"{request.disk_uuid}.rbd.disk{request.index}")
 
     @classmethod
-    def plan_params(cls, request: PlanRequest) -> Params:
+    def plan_params(cls, request: PlanRequest) -> JsonObject:
         return dict(request.options)
 
     def _need(self) -> None:

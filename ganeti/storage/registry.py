@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.registry import Registry
 from ganeti.model.drivers import DiskTemplate
-from ganeti.model.params import Params
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage.interface import Device, Environment, Traits
 
@@ -48,7 +48,7 @@ def file_settings() -> list[str]:
     return sorted({traits_of(name).directory for name in used})
 
 
-def default_params() -> dict[str, Params]:
+def default_params() -> dict[str, JsonObject]:
     """Builtin parameters of the disks of every template."""
     return {
         str(name): msgspec.to_builtins(TEMPLATES.get(name).params()) if name.driver else {}

@@ -11,10 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.config import redaction
 from ganeti.opcodes.hidden import REDACTED
-
-Json = dict[str, Any]
 
 HIDDEN = "<hidden>"
 _PARAMS = ("hvparams", "os_hvp", "beparams", "ndparams", "nicparams", "diskparams", "params")
@@ -35,9 +34,9 @@ _ADDRESS = re.compile(
 _OWN_TAGS = ("ganeti", "htools")
 
 
-def anonymize(data: Mapping[str, object]) -> Json:
+def anonymize(data: Mapping[str, object]) -> JsonObject:
     """A copy of the content of ``config.data`` that can be shown to a stranger."""
-    found: Json = _Disguise(data).value(redaction.redact(dict(data)), ())
+    found: JsonObject = _Disguise(data).value(redaction.redact(dict(data)), ())
     return found
 
 

@@ -7,12 +7,12 @@ import http.client
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, units
 from ganeti.base.clock import SYSTEM, Clock, nanoseconds
 from ganeti.base.interruption import stop_requests
+from ganeti.base.json_types import JsonObject
 from ganeti.confd import client as confd
 from ganeti.confd.messages import Kind, Status
 from ganeti.hypervisor.registry import HYPERVISORS
@@ -21,7 +21,7 @@ from ganeti.net import resolve
 from ganeti.storage.registry import traits_of
 from ganeti.tools import burnin_steps as steps
 from ganeti.tools import entry
-from ganeti.tools.burnin_steps import Ability, Op, Place, Wish
+from ganeti.tools.burnin_steps import Ability, Place, Wish
 
 PROGRAM = "burnin"
 #: Options that leave a step out, and the step.
@@ -208,7 +208,7 @@ class Burnin:
     def _do(
         self,
         name: str,
-        ops: Callable[[Place], list[Op]],
+        ops: Callable[[Place], list[JsonObject]],
         *,
         places: Sequence[Place] | None = None,
         alone: bool = False,
@@ -234,7 +234,7 @@ class Burnin:
         self._say(_line(result))
         return not result.failures
 
-    def _reasoned(self, name: str, ops: list[Op]) -> list[Op]:
+    def _reasoned(self, name: str, ops: list[JsonObject]) -> list[JsonObject]:
         trail = ["gnt:tool:burnin", name, nanoseconds(self._clock.now())]
         return [{**op, "reason": [trail]} for op in ops]
 
@@ -334,7 +334,7 @@ def _hostname(name: str) -> str:
         link.close()
 
 
-def _wish(options: argparse.Namespace, cluster: dict[str, Any]) -> Wish:
+def _wish(options: argparse.Namespace, cluster: JsonObject) -> Wish:
     """What the options and the defaults of the cluster come to.
 
     Raises:

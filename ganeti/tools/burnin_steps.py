@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-Op = dict[str, Any]
+from ganeti.base.json_types import JsonObject
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Step:
     """Something that is done with each instance; ``ops`` makes the opcodes of one job."""
 
     name: str
-    ops: Callable[[Place], list[Op]]
+    ops: Callable[[Place], list[JsonObject]]
     #: one instance at a time, also when others are done in parallel
     alone: bool = False
 
@@ -84,7 +83,7 @@ def plan(wish: Wish, can: Ability, nodes: Sequence[str]) -> Plan:
 
 def _all(
     wish: Wish, can: Ability, nodes: Sequence[str]
-) -> Iterator[tuple[str, Callable[[Place], list[Op]], str]]:
+) -> Iterator[tuple[str, Callable[[Place], list[JsonObject]], str]]:
     """Name, opcodes, and why it cannot be done."""
     alone = "there is one node only" if len(nodes) < 2 else ""
     unmirrored = "" if can.mirrored else f"disks of template {wish.template} have no mirror"
@@ -121,9 +120,9 @@ def _all(
     yield "startstop", lambda at: [_op("SHUTDOWN", at), _op("STARTUP", at)], ""
 
 
-def create(wish: Wish, can: Ability, nodes: Sequence[str], at: Place) -> list[Op]:
+def create(wish: Wish, can: Ability, nodes: Sequence[str], at: Place) -> list[JsonObject]:
     """The job that adds an instance."""
-    where: Op = {"iallocator": wish.iallocator}
+    where: JsonObject = {"iallocator": wish.iallocator}
     if not wish.iallocator:
         where = {"pnode": nodes[at.index % len(nodes)]}
         if can.mirrored:
@@ -145,12 +144,12 @@ def create(wish: Wish, can: Ability, nodes: Sequence[str], at: Place) -> list[Op
     ]
 
 
-def remove(at: Place) -> list[Op]:
+def remove(at: Place) -> list[JsonObject]:
     """The job that removes an instance, whatever state it is in."""
     return [_op("REMOVE", at, ignore_failures=True)]
 
 
-def _op(verb: str, at: Place, **params: object) -> Op:
+def _op(verb: str, at: Place, **params: object) -> JsonObject:
     return {"OP_ID": f"OP_INSTANCE_{verb}", "instance_name": at.name, **params}
 
 
@@ -159,32 +158,32 @@ def _map_to_next(nodes: Sequence[str]) -> dict[str, str]:
     return dict(zip(nodes, [*nodes[1:], *nodes[:1]]))
 
 
-def _to(op_id: str, at: Place, can: Ability, ring: dict[str, str], **params: object) -> Op:
+def _to(op_id: str, at: Place, can: Ability, ring: dict[str, str], **params: object) -> JsonObject:
     """A change of the node; instances on mirrored disks have one node to go to."""
     target = {} if can.mirrored else {"target_node": ring[at.primary]}
     return {"OP_ID": op_id, "instance_name": at.name, **target, **params}
 
 
-def _memory(wish: Wish, at: Place) -> list[Op]:
+def _memory(wish: Wish, at: Place) -> list[JsonObject]:
     return [_op("SET_PARAMS", at, runtime_mem=size) for size in (wish.minmem, wish.maxmem)]
 
 
-def _replace_same(wish: Wish, at: Place) -> list[Op]:
+def _replace_same(wish: Wish, at: Place) -> list[JsonObject]:
     return [
         _op("REPLACE_DISKS", at, mode=mode, early_release=wish.early_release)
         for mode in ("replace_on_secondary", "replace_on_primary")
     ]
 
 
-def _replace_new(wish: Wish, at: Place, nodes: Sequence[str]) -> list[Op]:
-    where: Op = {"iallocator": wish.iallocator}
+def _replace_new(wish: Wish, at: Place, nodes: Sequence[str]) -> list[JsonObject]:
+    where: JsonObject = {"iallocator": wish.iallocator}
     if not wish.iallocator:
         where = {"remote_node": next(n for n in nodes if n not in (at.primary, at.secondary))}
     mode = "replace_new_secondary"
     return [_op("REPLACE_DISKS", at, mode=mode, early_release=wish.early_release, **where)]
 
 
-def _grow(wish: Wish, at: Place) -> list[Op]:
+def _grow(wish: Wish, at: Place) -> list[JsonObject]:
     return [
         _op("GROW_DISK", at, disk=index, amount=amount)
         for index, amount in enumerate(wish.disk_growth[: len(wish.disk_sizes)])
@@ -192,16 +191,18 @@ def _grow(wish: Wish, at: Place) -> list[Op]:
     ]
 
 
-def _migrate(at: Place, can: Ability, ring: dict[str, str]) -> list[Op]:
+def _migrate(at: Place, can: Ability, ring: dict[str, str]) -> list[JsonObject]:
     """A migration, and the clean-up after one, which finds nothing to do."""
     cleanup = {"OP_ID": "OP_INSTANCE_MIGRATE", "instance_name": at.name, "cleanup": True}
     return [_to("OP_INSTANCE_MIGRATE", at, can, ring), cleanup]
 
 
-def _export_and_import(wish: Wish, can: Ability, at: Place, ring: dict[str, str]) -> list[Op]:
+def _export_and_import(
+    wish: Wish, can: Ability, at: Place, ring: dict[str, str]
+) -> list[JsonObject]:
     """An export to another node, then the instance is made of it again, where it was."""
     keeper = ring[at.primary]
-    nodes: Op = {"pnode": at.primary}
+    nodes: JsonObject = {"pnode": at.primary}
     if can.mirrored:
         nodes["snode"] = at.secondary
     return [
@@ -222,12 +223,12 @@ def _export_and_import(wish: Wish, can: Ability, at: Place, ring: dict[str, str]
     ]
 
 
-def _reinstall(wish: Wish, at: Place) -> list[Op]:
+def _reinstall(wish: Wish, at: Place) -> list[JsonObject]:
     again = [_op("REINSTALL", at), _op("REINSTALL", at, os_type=wish.os)]
     return [_op("SHUTDOWN", at), *again, _op("STARTUP", at)]
 
 
-def _rename(wish: Wish, at: Place) -> list[Op]:
+def _rename(wish: Wish, at: Place) -> list[JsonObject]:
     there = Place(wish.rename, at.primary)
     return [
         _op("SHUTDOWN", at),
@@ -239,7 +240,7 @@ def _rename(wish: Wish, at: Place) -> list[Op]:
     ]
 
 
-def _activate(at: Place) -> list[Op]:
+def _activate(at: Place) -> list[JsonObject]:
     return [
         _op("ACTIVATE_DISKS", at),
         _op("SHUTDOWN", at),
@@ -249,7 +250,7 @@ def _activate(at: Place) -> list[Op]:
     ]
 
 
-def _disks(at: Place) -> list[Op]:
+def _disks(at: Place) -> list[JsonObject]:
     """A disk is added while the instance runs, and taken away while it does not."""
     return [
         _op("SET_PARAMS", at, disks=[["add", -1, {"size": 128}]], hotplug=False),
@@ -259,7 +260,7 @@ def _disks(at: Place) -> list[Op]:
     ]
 
 
-def _nics(at: Place) -> list[Op]:
+def _nics(at: Place) -> list[JsonObject]:
     return [
         _op("SET_PARAMS", at, nics=[["add", -1, {}]], hotplug=False),
         _op("SHUTDOWN", at),

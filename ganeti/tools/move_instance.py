@@ -13,6 +13,7 @@ from ganeti import constants, errors
 from ganeti.base import files, units
 from ganeti.base.clock import SYSTEM
 from ganeti.base.interruption import stop_requests
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import values
 from ganeti.rapi.client import (
     GANETI_RAPI_PORT,
@@ -158,9 +159,9 @@ def _read_wish(options: argparse.Namespace) -> Wish:
     )
 
 
-def _read_backend(text: str) -> dict[str, Any]:
+def _read_backend(text: str) -> JsonObject:
     """Backend parameters; ``memory`` stands for minimum and maximum."""
-    given: dict[str, Any] = values.keyval(text)
+    given: JsonObject = values.keyval(text)
     if "memory" in given:
         memory = given.pop("memory")
         given = {"minmem": memory, "maxmem": memory, **given}
@@ -168,7 +169,7 @@ def _read_backend(text: str) -> dict[str, Any]:
     return {**given, **{key: units.parse_size(size) for key, size in sizes.items()}}
 
 
-def _read_nic(text: str) -> tuple[int, dict[str, Any]]:
+def _read_nic(text: str) -> tuple[int, JsonObject]:
     number, given = values.identkeyval(text, prefixes=False)
     if not (number.isascii() and number.isdigit()) or not isinstance(given, dict):
         raise errors.ParameterError(

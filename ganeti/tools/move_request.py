@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 
 #: What the remote API shows in place of a secret.
 _REDACTED = "<redacted>"
@@ -54,7 +55,7 @@ def check_wish(wish: Wish, instances: Sequence[str]) -> None:
 
 def make_creation(
     wish: Wish, info: Mapping[str, Any], tags: Sequence[str], *, start: bool
-) -> dict[str, Any]:
+) -> JsonObject:
     """Arguments of ``CreateInstance`` but those of the handshake.
 
     ``info`` is what OP_INSTANCE_QUERY_DATA returns about the instance.
@@ -72,7 +73,7 @@ def make_creation(
         )
     osparams = {**known, **wish.osparams}
     hvparams = info["hv_instance"] if wish.hypervisor in (None, info["hypervisor"]) else {}
-    request: dict[str, Any] = {
+    request: JsonObject = {
         "name": wish.name or info["name"],
         "disk_template": wish.template or info["disk_template"],
         "disks": [_make_disk(disk) for disk in info["disks"]],
@@ -98,14 +99,14 @@ def make_creation(
     return request
 
 
-def _make_disk(disk: Mapping[str, object]) -> dict[str, Any]:
+def _make_disk(disk: Mapping[str, object]) -> JsonObject:
     kept = ("size", "mode", "name", "spindles")
     return {key: disk[key] for key in kept if disk.get(key) is not None}
 
 
 def _make_nics(
     nics: Sequence[Sequence[object]], changes: Mapping[int, Mapping[str, object]]
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     unknown = sorted(index for index in changes if not 0 <= index < len(nics))
     if unknown:
         raise errors.ParameterError(
@@ -115,10 +116,10 @@ def _make_nics(
     return [_make_nic(nic, changes.get(index, {})) for index, nic in enumerate(nics)]
 
 
-def _make_nic(nic: Sequence[Any], change: Mapping[str, Any]) -> dict[str, Any]:
+def _make_nic(nic: Sequence[Any], change: Mapping[str, Any]) -> JsonObject:
     """A NIC in a network has mode and link of the connection, others have their own."""
     name, _uuid, ip, mac, mode, link, vlan, _network, network = nic
-    values: dict[str, Any] = {"mac": mac, "ip": ip, "name": name}
+    values: JsonObject = {"mac": mac, "ip": ip, "name": name}
     if network is not None:
         values["network"] = network["name"]
     else:

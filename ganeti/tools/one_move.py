@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.rapi.client import (
     JOB_STATUS_FINALIZED,
     JOB_STATUS_SUCCESS,
@@ -82,7 +83,7 @@ class OneMove:
     # the target
 
     def _receive(
-        self, request: dict[str, Any], trust: Mapping[str, object]
+        self, request: JsonObject, trust: Mapping[str, object]
     ) -> tuple[int, Mapping[str, Any]]:
         """The job that waits for the disks, and the destinations that it reports."""
         tries = self._way.tries

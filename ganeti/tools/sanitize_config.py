@@ -9,11 +9,12 @@ from pathlib import Path
 
 from ganeti import constants, errors, paths
 from ganeti.base import files, jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.config import store
 from ganeti.model import base
 from ganeti.offline import data_directory
 from ganeti.tools import entry
-from ganeti.tools.anonymize import Json, anonymize
+from ganeti.tools.anonymize import anonymize
 
 PROGRAM = "sanitize-config"
 
@@ -46,14 +47,14 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def read(path: Path | None) -> Json:
+def read(path: Path | None) -> JsonObject:
     """The configuration in a file, or that of this node with what its journal has.
 
     Raises:
         GanetiError: it cannot be read.
     """
     if path is None:
-        found: Json = base.to_wire(store.read_config(paths.current(), edited=True).data)
+        found: JsonObject = base.to_wire(store.read_config(paths.current(), edited=True).data)
         return found
     data = data_directory.read(path)
     if not isinstance(data, dict) or not isinstance(data.get("cluster"), dict):
@@ -61,7 +62,7 @@ def read(path: Path | None) -> Json:
     return data
 
 
-def _write(data: Json, path: Path | None) -> int:
+def _write(data: JsonObject, path: Path | None) -> int:
     text = jsonio.format_pretty(data) + "\n"
     if path is None:
         sys.stdout.write(text)

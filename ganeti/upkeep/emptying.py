@@ -6,8 +6,8 @@ Its instances stay recorded as running: they start again when the node is back.
 from __future__ import annotations
 
 import logging
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.names import InstanceStatus
 from ganeti.model.start_order import get_order, limit_reason, sort, with_dependencies
 from ganeti.placement.facts import MIRRORS, Mirror
@@ -48,7 +48,7 @@ def run(now: Round, node: str, *, move: bool) -> list[str]:
     return done
 
 
-def _make_opcode(item: view.Instance, *, move: bool) -> dict[str, Any]:
+def _make_opcode(item: view.Instance, *, move: bool) -> JsonObject:
     if move and MIRRORS.get(item.template, Mirror.NONE) is not Mirror.NONE:
         return {"OP_ID": "OP_INSTANCE_MIGRATE", **identify(item)}
     return {"OP_ID": "OP_INSTANCE_SHUTDOWN", **identify(item), "no_remember": True}

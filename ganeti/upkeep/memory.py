@@ -15,6 +15,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import files, jsonio
+from ganeti.base.json_types import JsonObject
 
 _LOG = logging.getLogger(__name__)
 
@@ -111,7 +112,7 @@ def load(path: Path) -> Memory:
 
 def save(path: Path, memory: Memory) -> None:
     """Write the memory of a group; OSError when that fails."""
-    instances: dict[str, dict[str, Any]] = {}
+    instances: dict[str, JsonObject] = {}
     for (kind, name), item in sorted(memory.attempts.items()):
         record = instances.setdefault(name, {})
         record[f"{kind}_count"], record[f"{kind}_when"] = item.count, item.when

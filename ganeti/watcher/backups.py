@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.upkeep.round import Round
 
 _LOG = logging.getLogger(__name__)
@@ -96,9 +97,9 @@ def find_due(plans: Sequence[Plan], waiting: Collection[str], now: float) -> lis
     return due
 
 
-def _ops(now: Round, plan: Plan) -> list[dict[str, Any]]:
+def _ops(now: Round, plan: Plan) -> list[JsonObject]:
     """One job: the backup, then the removal of older ones if it succeeded."""
-    ops: list[dict[str, Any]] = [{"OP_ID": "OP_BACKUP_RUN"}]
+    ops: list[JsonObject] = [{"OP_ID": "OP_BACKUP_RUN"}]
     if plan.keeps:
         ops.append({"OP_ID": "OP_BACKUP_PRUNE"})
     reason = now.reason("by the plan of the instance")

@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.upkeep import instances
 from ganeti.upkeep.round import Round
 from ganeti.upkeep.view import Group
@@ -42,7 +43,7 @@ def run(now: Round) -> None:
         raise errors.GenericError("; ".join(problems))
 
 
-def _verification(now: Round, group: Group) -> dict[str, Any]:
+def _verification(now: Round, group: Group) -> JsonObject:
     return {
         "OP_ID": "OP_GROUP_VERIFY_DISKS",
         "group_name": group.name,
@@ -52,7 +53,7 @@ def _verification(now: Round, group: Group) -> dict[str, Any]:
     }
 
 
-def _result(now: Round, job: int, end: float) -> tuple[dict[str, str], list[str], dict[str, Any]]:
+def _result(now: Round, job: int, end: float) -> tuple[dict[str, str], list[str], JsonObject]:
     """What a verification found; GanetiError when it failed or does not end in time."""
     values: list[Any] | None = None
     while values is None or values[0] not in _ENDED:
@@ -72,7 +73,7 @@ def _result(now: Round, job: int, end: float) -> tuple[dict[str, str], list[str]
 
 
 def _act(
-    now: Round, group: Group, found: tuple[dict[str, str], list[str], dict[str, Any]]
+    now: Round, group: Group, found: tuple[dict[str, str], list[str], JsonObject]
 ) -> list[str]:
     """Activate disks; what went wrong."""
     unreachable, inactive, missing = found

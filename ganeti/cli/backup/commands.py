@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import jobs, listing
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many, take_one
@@ -83,7 +82,7 @@ def import_(call: Call) -> None:
         raise errors.make_invalid_error(
             "--no-nics makes no sense here: without --net the NICs are those of the export"
         )
-    wanted: dict[str, Any] = creation.parameters(call, call.args[0], again=True)
+    wanted: JsonObject = creation.parameters(call, call.args[0], again=True)
     jobs.run_op(call, creation.OP, **{**wanted, "mode": "import"})
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import jobs, listing
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many, take_one
@@ -83,7 +82,7 @@ def restore(call: Call) -> None:
         return
     if opts.disk is not None:
         raise errors.make_invalid_error("--restore-disk makes no sense with --as")
-    wanted: dict[str, Any] = creation.parameters(call, opts.instance_name, again=True)
+    wanted: JsonObject = creation.parameters(call, opts.instance_name, again=True)
     wanted.update(mode="import", src_path=name, backup=opts.backup or "newest")
     jobs.run_op(call, creation.OP, **wanted)
 

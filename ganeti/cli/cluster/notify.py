@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import jobs, records
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_one
@@ -149,7 +150,7 @@ def show_list(call: Call) -> None:
     records.show(call, list(_COLUMNS), list(_COLUMNS.values()), found, right=_NUMBERS)
 
 
-def _describe(item: dict[str, Any]) -> dict[str, Any]:
+def _describe(item: JsonObject) -> JsonObject:
     shown = item["qfilter"]
     if shown is not None:
         from ganeti.filters import tree, unparse

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
 from ganeti.cli.fields import override
 from ganeti.cli.option import value
@@ -59,7 +59,7 @@ SPLIT_SPECS = tuple(
 _IN_MIB = ("disk-size", "memory-size")
 
 
-def policy(opts: SimpleNamespace) -> dict[str, Any]:
+def policy(opts: SimpleNamespace) -> JsonObject:
     """The keys of the instance policy that options name.
 
     Raises:
@@ -67,7 +67,7 @@ def policy(opts: SimpleNamespace) -> dict[str, Any]:
     """
     from ganeti.model.params import VALUE_DEFAULT  # only policies need it
 
-    result: dict[str, Any] = {}
+    result: JsonObject = {}
     if opts.minmax == [{VALUE_DEFAULT: {}}]:
         result["minmax"] = VALUE_DEFAULT
     elif opts.minmax:
@@ -123,7 +123,7 @@ def _size(key: str, text: str | bool | None) -> int:
         ) from None
 
 
-def _parse_split(split: dict[str, KeyVals | None]) -> dict[str, Any]:
+def _parse_split(split: dict[str, KeyVals | None]) -> JsonObject:
     limits: dict[str, dict[str, int]] = {"min": {}, "max": {}, "std": {}}
     for key, given in split.items():
         for limit, text in (given or {}).items():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import jobs, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Args, Call, take_one
@@ -35,7 +35,7 @@ def status(call: Call) -> None:
             output.print_lines(["", *_describe_death(node, found["instances"])])
 
 
-def _describe_settings(found: dict[str, Any]) -> list[str]:
+def _describe_settings(found: JsonObject) -> list[str]:
     lines = []
     for title, key in (
         ("Nodes are fenced after", "fence_after"),
@@ -51,7 +51,7 @@ def _describe_settings(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _make_table(nodes: list[dict[str, Any]]) -> list[str]:
+def _make_table(nodes: list[JsonObject]) -> list[str]:
     titles = ("Node", "Silence", "Lease", "Proofs", "Next")
     rows = [
         (
@@ -70,7 +70,7 @@ def _seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.0f}s"
 
 
-def _describe_death(node: dict[str, Any], instances: list[dict[str, Any]]) -> list[str]:
+def _describe_death(node: JsonObject, instances: list[JsonObject]) -> list[str]:
     fenced = node["fenced"]
     over = fenced.get("over")
     back = f"; it came back at {output.timestamp(over)}" if over else ""
@@ -133,7 +133,7 @@ def plan(call: Call) -> None:
     output.print_lines(lines)
 
 
-def _describe_starts(starts: list[dict[str, Any]], *, proven: bool) -> list[str]:
+def _describe_starts(starts: list[JsonObject], *, proven: bool) -> list[str]:
     if not starts:
         return ["No instance starts elsewhere."]
     when = "Then" if proven else "After gnt-node fence --confirm"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from ganeti import paths
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import info, jobs, output, ssconf, tags
 from ganeti.cli import options as o
 from ganeti.cli.command import Args, Call, choice, take_one
@@ -157,7 +157,7 @@ def _patience(seconds: int) -> str:
     return f"{seconds} s" if seconds else "never"
 
 
-def _parameters(found: dict[str, Any]) -> list[info.Pair]:
+def _parameters(found: JsonObject) -> list[info.Pair]:
     where = paths.current()
     providers = ("/srv/ganeti", "/usr/local/lib/ganeti", "/usr/lib/ganeti", "/usr/share/ganeti")
     return [
@@ -206,7 +206,7 @@ def _uid_pool(ranges: list[list[int]]) -> str:
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
 
 
-def _collectors(found: dict[str, Any]) -> dict[str, Any]:
+def _collectors(found: JsonObject) -> JsonObject:
     intervals = found["data_collector_interval"]
     return {
         name: [

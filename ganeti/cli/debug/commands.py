@@ -8,6 +8,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import plural
 from ganeti.cli import jobs, listing, notices, output, values
 from ganeti.cli import options as o
@@ -98,7 +99,7 @@ def _read_ops(call: Call, name: str) -> list[jobs.WireOp]:
     return [jobs.build(call, str(item.get("OP_ID")), **_omit(item, "OP_ID")) for item in data]
 
 
-def _omit(item: Mapping[str, object], key: str) -> dict[str, Any]:
+def _omit(item: Mapping[str, object], key: str) -> JsonObject:
     return {name: val for name, val in item.items() if name != key}
 
 
@@ -171,7 +172,7 @@ def _nic(text: str) -> dict[str, str]:
     return {"mac": mac, "ip": ip} if ip else {"mac": mac}
 
 
-def _disks(text: str) -> list[dict[str, Any]]:
+def _disks(text: str) -> list[JsonObject]:
     return [{"size": units.parse_size(size), "mode": "rw"} for size in text.split(",")]
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import info, listing, output, tags
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many
@@ -73,7 +72,7 @@ def show_info(call: Call) -> None:
     info.show(call, [_disk_info(disk) for disk in found])
 
 
-def _disk_info(disk: dict[str, Any]) -> list[info.Pair]:
+def _disk_info(disk: JsonObject) -> list[info.Pair]:
     owner = "none (detached)"
     if disk["instance"] is not None:
         owner = f"{disk['instance']}, disk {disk['index']}"

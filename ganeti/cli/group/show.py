@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import info, listing, output, selection, tags
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many
@@ -53,7 +54,7 @@ def list_fields(call: Call) -> int:
     return listing.show_fields(call, "group")
 
 
-def _rows(call: Call, fields: tuple[str, ...]) -> list[dict[str, Any]]:
+def _rows(call: Call, fields: tuple[str, ...]) -> list[JsonObject]:
     """The named groups (all without arguments); an unknown name is an error."""
     if call.args:
         known = call.client.query_groups([], ("name", "uuid"))
@@ -79,7 +80,7 @@ def show_info(call: Call) -> None:
     info.show(call, [_group_info(group) for group in found])
 
 
-def _group_info(group: dict[str, Any]) -> list[info.Pair]:
+def _group_info(group: JsonObject) -> list[info.Pair]:
     own = group["custom_beparams"]
     return [
         ("Node group", group["name"]),

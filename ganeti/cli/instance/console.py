@@ -6,10 +6,10 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlencode
 
 from ganeti import constants, errors, paths
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import options as o
 from ganeti.cli import selection, ssconf
 from ganeti.cli.command import Call, take_one
@@ -78,7 +78,7 @@ def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _console(call: Call, name: str) -> dict[str, Any]:
+def _console(call: Call, name: str) -> JsonObject:
     """What the master says about the console.
 
     Raises:
@@ -109,7 +109,7 @@ def _console(call: Call, name: str) -> dict[str, Any]:
     return found
 
 
-def _terminal(call: Call, found: dict[str, Any]) -> None:
+def _terminal(call: Call, found: JsonObject) -> None:
     """Become the program that shows the console, so nothing of ours stays while it is open.
 
     On the node of the instance itself that needs no remote shell.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import params, selection
 from ganeti.cli.command import Call
 from ganeti.cli.fields import override
@@ -65,7 +65,7 @@ EXTRAS = (_NO_NICS, _OLD_CHECKS)
 
 def parameters(
     call: Call, name: str, *, may_be_open: bool = False, again: bool = False
-) -> dict[str, Any]:
+) -> JsonObject:
     """Parameters of OP_INSTANCE_CREATE that the options of a command give.
 
     With ``may_be_open`` disks may be missing, as a reservation's may; with ``again`` all of this
@@ -91,7 +91,7 @@ def parameters(
     }
 
 
-def _disks(call: Call) -> list[dict[str, Any]]:
+def _disks(call: Call) -> list[JsonObject]:
     """Disks as the options say; for an image without any, one of its size."""
     opts = call.opts
     image = getattr(opts, "image", None)  # a reservation has none

@@ -11,6 +11,7 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
 from ganeti.cli.values import IdentKeyVals, KeyVals, index_list, keyval
 
@@ -30,7 +31,7 @@ def _make_error(text: str) -> errors.OpPrereqError:
 # a new instance ------------------------------------------------------------------------------
 
 
-def new_disks(opts: SimpleNamespace) -> list[dict[str, Any]]:
+def new_disks(opts: SimpleNamespace) -> list[JsonObject]:
     """Disks of a new instance from ``--disk``, ``-s`` and the template."""
     if opts.disk_template == "diskless":
         if opts.disks or opts.size is not None:
@@ -46,7 +47,7 @@ def new_disks(opts: SimpleNamespace) -> list[dict[str, Any]]:
     return [_new_disk(index, keys) for index, keys in enumerate(disks)]
 
 
-def _new_disk(index: int, keys: dict[str, Any]) -> dict[str, Any]:
+def _new_disk(index: int, keys: JsonObject) -> JsonObject:
     if "adopt" in keys:
         for other in ("size", "spindles"):
             if other in keys:
@@ -60,7 +61,7 @@ def _new_disk(index: int, keys: dict[str, Any]) -> dict[str, Any]:
     return _disk_keys(index, keys)
 
 
-def new_nics(opts: SimpleNamespace) -> list[dict[str, Any]]:
+def new_nics(opts: SimpleNamespace) -> list[JsonObject]:
     """NICs of a new instance: those of ``--net``, none, or one with default values."""
     if opts.no_nics:
         if opts.nics:
@@ -72,7 +73,7 @@ def new_nics(opts: SimpleNamespace) -> list[dict[str, Any]]:
     return [_nic_keys(index, keys) for index, keys in enumerate(nics)]
 
 
-def _to_list(given: Sequence[IdentKeyVals], what: str) -> list[dict[str, Any]]:
+def _to_list(given: Sequence[IdentKeyVals], what: str) -> list[JsonObject]:
     for ident, _keys in given:
         _index(ident, what)
     return index_list(list(given), what)
@@ -146,7 +147,7 @@ def _place(ident: str, what: str) -> int | str:
     return _index(ident, what)
 
 
-def _split_action(ident: str, keys: KeyVals, what: str) -> tuple[str, dict[str, Any]]:
+def _split_action(ident: str, keys: KeyVals, what: str) -> tuple[str, JsonObject]:
     """Action among the keys (``modify`` if there is none), and the other keys."""
     found = [key for key in keys if key in _ACTIONS]
     for key in found:
@@ -163,7 +164,7 @@ def _split_action(ident: str, keys: KeyVals, what: str) -> tuple[str, dict[str, 
 
 def recreation(given: Sequence[IdentKeyVals]) -> list[list[Any]]:
     """``[index, parameters]`` of the disks to recreate, by index; empty for all of them."""
-    result: dict[int, dict[str, Any]] = {}
+    result: dict[int, JsonObject] = {}
     for ident, keys in given:
         place = _index(ident, "disk")
         if place in result:
@@ -179,10 +180,10 @@ def recreation(given: Sequence[IdentKeyVals]) -> list[list[Any]]:
 _DISK_NUMBERS = ("spindles", "max_iops", "max_bandwidth")
 
 
-def _disk_keys(ident: int | str, keys: KeyVals) -> dict[str, Any]:
+def _disk_keys(ident: int | str, keys: KeyVals) -> JsonObject:
     """Keys of a disk with numbers where numbers are wanted; unknown ones are left to the master,
     which has to know them for external storage."""
-    result: dict[str, Any] = {}
+    result: JsonObject = {}
     for key, found in keys.items():
         text = _text(f"Disk {ident}", key, found)
         if key == "size":
@@ -194,7 +195,7 @@ def _disk_keys(ident: int | str, keys: KeyVals) -> dict[str, Any]:
     return result
 
 
-def _nic_keys(ident: int | str, keys: KeyVals) -> dict[str, Any]:
+def _nic_keys(ident: int | str, keys: KeyVals) -> JsonObject:
     for key in keys:
         if key not in _NIC_KEYS:
             raise _make_error(

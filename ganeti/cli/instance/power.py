@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import jobs, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many
@@ -15,11 +16,11 @@ _OPTIONS = (o.FORCE_MULTIPLE, *o.SELECTION_OPTIONS, *o.JOB_OPTIONS)
 _NAME = ("instance_name",)
 
 
-def _hvparams(given: Any) -> dict[str, Any]:
+def _hvparams(given: Any) -> JsonObject:
     return settings.refuse_defaults(given, "hypervisor")
 
 
-def _beparams(given: Any) -> dict[str, Any]:
+def _beparams(given: Any) -> JsonObject:
     return settings.backend(settings.refuse_defaults(given, "backend"), keep_resets=False)
 
 

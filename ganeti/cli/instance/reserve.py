@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from types import SimpleNamespace
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import plural
 from ganeti.cli import jobs, moments, notices, output
 from ganeti.cli import options as o
@@ -90,7 +90,7 @@ def reserve(call: Call) -> None:
     output.print_lines(uuids)
 
 
-def add(call: Call, instances: list[dict[str, Any]]) -> list[str]:
+def add(call: Call, instances: list[JsonObject]) -> list[str]:
     """Submit the reservation of all of these; returns their UUIDs."""
     opts = call.opts
     for item in instances:
@@ -108,7 +108,7 @@ def add(call: Call, instances: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-def body(call: Call, name: str) -> dict[str, Any]:
+def body(call: Call, name: str) -> JsonObject:
     """Parameters of one reservation."""
     return creation.parameters(call, name, may_be_open=True) | {"forthcoming": True}
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import notices, selection
 from ganeti.cli.command import Call
 from ganeti.cli.failures import Exit
 from ganeti.cli.values import IdentKeyVals, KeyVals
 
 
-def backend(given: KeyVals, *, keep_resets: bool) -> dict[str, Any]:
+def backend(given: KeyVals, *, keep_resets: bool) -> JsonObject:
     """Back-end parameters as numbers; ``memory`` is spelled out as ``minmem`` and ``maxmem``.
 
     A key taken back (``-maxmem`` or the value ``default``) has the value ``default``, or is left
@@ -24,7 +25,7 @@ def backend(given: KeyVals, *, keep_resets: bool) -> dict[str, Any]:
         return {}
     from ganeti.model import params
 
-    kept: dict[str, Any] = {}
+    kept: JsonObject = {}
     for key, found in given.items():
         if found is None or found == params.VALUE_DEFAULT:
             name = "maxmem" if key == "memory" else key
@@ -58,7 +59,7 @@ def _backend_value(key: str, found: str | bool) -> Any:
         ) from None
 
 
-def refuse_defaults(given: KeyVals, what: str) -> dict[str, Any]:
+def refuse_defaults(given: KeyVals, what: str) -> JsonObject:
     """Parameters that hold for one start: nothing can be taken back to a default."""
     for key, found in given.items():
         if found is None:
@@ -69,7 +70,7 @@ def refuse_defaults(given: KeyVals, what: str) -> dict[str, Any]:
     return dict(given)
 
 
-def hypervisor(given: IdentKeyVals) -> tuple[str, dict[str, Any]]:
+def hypervisor(given: IdentKeyVals) -> tuple[str, JsonObject]:
     """Name and parameters of ``-H <hypervisor>:<key>=<value>,...``.
 
     Raises:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import natural_sorted
 from ganeti.cli import info, jobs, listing, output, tags
 from ganeti.cli import options as o
@@ -157,7 +158,7 @@ def _nodes(item: Mapping[str, Any]) -> list[list[info.Pair]]:
     ]
 
 
-def _backend(actual: Mapping[str, object], own: Mapping[str, object]) -> dict[str, Any]:
+def _backend(actual: Mapping[str, object], own: Mapping[str, object]) -> JsonObject:
     """Back-end parameters, with ``memory`` as the old name of ``maxmem``."""
     shown, set_here = dict(actual), dict(own)
     if "maxmem" in shown:

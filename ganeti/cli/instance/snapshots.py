@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import jobs, records, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many, take_one
@@ -63,7 +62,7 @@ def snapshot_remove(call: Call) -> None:
     )
 
 
-def _read(call: Call, names: list[str]) -> list[tuple[str, list[dict[str, Any]]]]:
+def _read(call: Call, names: list[str]) -> list[tuple[str, list[JsonObject]]]:
     """Name and snapshots of instances; OpPrereqError for one that does not exist."""
     wanted = selection.find_instances(call.client, names) if names else []
     return [tuple(row) for row in call.client.query_instances(wanted, ["name", "snapshots"])]

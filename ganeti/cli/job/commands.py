@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import clock, units
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import plural
 from ganeti.cli import info, jobs, listing, notices, output
 from ganeti.cli import options as o
@@ -33,7 +33,7 @@ def explain(call: Call) -> None:
     output.print_lines([line for job in (found, *found["chain"]) for line in _explain_wait(job)])
 
 
-def _explain_wait(job: dict[str, Any]) -> list[str]:
+def _explain_wait(job: JsonObject) -> list[str]:
     waits = job["waits_for"]
     lines = [_capitalize(job["text"])]
     if waits is not None and waits["release"]:

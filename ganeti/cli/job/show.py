@@ -8,6 +8,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import info, listing, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many
@@ -184,7 +185,7 @@ def show_info(call: Call) -> None:
     info.show(call, known)
 
 
-def _job_info(job: dict[str, Any]) -> list[info.Pair]:
+def _job_info(job: JsonObject) -> list[info.Pair]:
     received, started, ended = job["received_ts"], job["start_ts"], job["end_ts"]
     total = f"{_seconds(ended) - _seconds(received):.6f} seconds" if ended and received else "N/A"
     opcodes = zip(
@@ -220,7 +221,7 @@ def _seconds(stamp: list[int]) -> float:
 
 
 def _opcode_info(
-    op: dict[str, Any],
+    op: JsonObject,
     status: str,
     result: Any,
     log: Iterable[LogEntry],

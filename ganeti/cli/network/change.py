@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
 from ganeti.cli import jobs, selection
 from ganeti.cli import options as o
@@ -108,7 +108,7 @@ def disconnect(call: Call) -> int:
     return _submit_for_groups(call, lambda group: jobs.build_own(call, group_name=group))
 
 
-def _connection(given: dict[str, Any]) -> dict[str, str]:
+def _connection(given: JsonObject) -> dict[str, str]:
     for key, text in given.items():
         if key not in _CONNECTION:
             raise errors.make_invalid_error(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import info, listing, output, selection, tags
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many
@@ -94,7 +95,7 @@ def show_info(call: Call) -> None:
         output.print_lines(list(_instances(call, network)))
 
 
-def _all_of(call: Call, network: dict[str, Any]) -> list[info.Pair]:
+def _all_of(call: Call, network: JsonObject) -> list[info.Pair]:
     """What the text says of a network, with the values of the master."""
     groups = [
         dict(zip(("group", "mode", "link", "vlan"), entry, strict=True))
@@ -120,7 +121,7 @@ def _facts(network: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _pool(network: dict[str, Any]) -> Iterator[str]:
+def _pool(network: JsonObject) -> Iterator[str]:
     shown = network["map"]
     if not shown:
         return
@@ -137,7 +138,7 @@ def _pool(network: dict[str, Any]) -> Iterator[str]:
         yield f"    {network['external_reservations']}"
 
 
-def _connections(network: dict[str, Any]) -> Iterator[str]:
+def _connections(network: JsonObject) -> Iterator[str]:
     if not network["group_list"]:
         yield "  not connected to any node group"
         return
@@ -146,7 +147,7 @@ def _connections(network: dict[str, Any]) -> Iterator[str]:
         yield f"    {name} (mode: {mode}, link: {link}, vlan: {vlan})"
 
 
-def _instances(call: Call, network: dict[str, Any]) -> Iterator[str]:
+def _instances(call: Call, network: JsonObject) -> Iterator[str]:
     """Instances with a NIC in the network, and the addresses of these NICs."""
     names = network["inst_list"]
     if not names:
@@ -157,7 +158,7 @@ def _instances(call: Call, network: dict[str, Any]) -> Iterator[str]:
         yield f"    {name}: {', '.join(f'{index}:{address}' for index, address in own.items())}"
 
 
-def _users(call: Call, network: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _users(call: Call, network: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     """Instances in the network: the address of each of their NICs that are in it."""
     if not network["inst_list"]:
         return

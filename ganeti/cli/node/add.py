@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import constants, errors, paths
 from ganeti.base.clock import SYSTEM
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import jobs, notices, selection, ssconf
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_one
@@ -136,7 +135,7 @@ def prepare(
     raise NodeSetupError(f"Node {name} cannot be prepared: {said or result.explain()}")
 
 
-def _needs() -> dict[str, Any] | None:
+def _needs() -> JsonObject | None:
     """What instances of this cluster need on a server."""
     from dataclasses import asdict
 
@@ -146,7 +145,7 @@ def _needs() -> dict[str, Any] | None:
     return None if found is None else asdict(found)
 
 
-def _request(name: str, address: str, cluster_name: str) -> dict[str, Any]:
+def _request(name: str, address: str, cluster_name: str) -> JsonObject:
     """What the program on the server needs; holds private keys."""
     from ganeti.net import certs
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import info, listing, output, selection, tags
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many
@@ -60,7 +59,7 @@ def show_info(call: Call) -> None:
     info.show(call, [_node_info(dict(zip(fields, row, strict=True))) for row in rows])
 
 
-def _node_info(node: dict[str, Any]) -> list[info.Pair]:
+def _node_info(node: JsonObject) -> list[info.Pair]:
     result: list[info.Pair] = [
         ("Node name", node["name"]),
         ("primary ip", node["pip"]),

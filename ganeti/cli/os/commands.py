@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.cli import formats, info, jobs, output, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many, take_one
@@ -23,7 +23,7 @@ def names_with_variants(name: str, variants: Sequence[str] | None) -> list[str]:
     return [f"{name}+{variant}" for variant in variants] if variants else [name]
 
 
-def _diagnose(call: Call, fields: Sequence[str]) -> list[dict[str, Any]]:
+def _diagnose(call: Call, fields: Sequence[str]) -> list[JsonObject]:
     rows = jobs.run_op(call, "OP_OS_DIAGNOSE", output_fields=list(fields), names=[])
     return [dict(zip(fields, row, strict=True)) for row in rows]
 
@@ -76,7 +76,7 @@ def show_info(call: Call) -> None:
         print()
 
 
-def _info_lines(item: dict[str, Any]) -> list[str]:
+def _info_lines(item: JsonObject) -> list[str]:
     lines = [
         f"  - valid: {item['valid']}",
         f"  - hidden: {item['hidden']}",
@@ -123,7 +123,7 @@ def diagnose(call: Call) -> int:
     return code
 
 
-def _diagnosis(item: dict[str, Any], nodes: dict[str, str]) -> list[str]:
+def _diagnosis(item: JsonObject, nodes: dict[str, str]) -> list[str]:
     marks = "".join(f" [{word}]" for word in ("hidden", "blacklisted") if item[word])
     lines = [f"OS: {item['name']} [global status: {_global_status(item)}]{marks}"]
     if item["valid"]:
@@ -142,7 +142,7 @@ def _diagnosis(item: dict[str, Any], nodes: dict[str, str]) -> list[str]:
     return [*lines, ""]
 
 
-def _global_status(item: dict[str, Any]) -> str:
+def _global_status(item: JsonObject) -> str:
     if item["valid"]:
         return "valid"
     usable = any(entries and entries[0][1] for entries in item["node_status"].values())
@@ -200,7 +200,7 @@ def _state(ok: bool, text: str) -> str:
 def modify(call: Call) -> None:
     """Change the settings of an OS for the whole cluster."""
     name, opts = call.args[0], call.opts
-    hvparams: dict[str, Any] = {}
+    hvparams: JsonObject = {}
     for hypervisor, keys in opts.hvparams:
         hvparams[hypervisor] = values.resets_as_default(keys) if isinstance(keys, dict) else keys
     changes = {

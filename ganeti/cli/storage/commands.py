@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import natural_sorted
 from ganeti.cli import jobs, output
 from ganeti.cli import options as o
@@ -12,7 +13,7 @@ from ganeti.cli.command import Call, take_many
 from ganeti.cli.programs import STORAGE
 
 
-def _diagnose(call: Call, *fields: str) -> list[dict[str, Any]]:
+def _diagnose(call: Call, *fields: str) -> list[JsonObject]:
     rows = jobs.run_op(call, "OP_EXT_STORAGE_DIAGNOSE", output_fields=list(fields), names=[])
     return [dict(zip(fields, row, strict=True)) for row in rows]
 

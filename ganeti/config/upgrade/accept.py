@@ -8,12 +8,12 @@ input, and gets :class:`Accepted` as JSON on the standard output. Nothing else i
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import jsonio, typed
+from ganeti.base.json_types import JsonObject
 from ganeti.config.upgrade import upgrade
 from ganeti.model import base
 
@@ -21,7 +21,7 @@ from ganeti.model import base
 class Accepted(msgspec.Struct, kw_only=True):
     """The configuration in the form of this version, and what became of the other one."""
 
-    config: dict[str, Any]
+    config: JsonObject
     #: one line each
     changes: list[str]
     #: paths of keys that this version does not know; they are left out

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.upgrade import shape
 from ganeti.config.upgrade.identity import make_uuid
 from ganeti.config.upgrade.report import Report
-from ganeti.config.upgrade.shape import Raw
 from ganeti.model.names import DiskTemplate
 from ganeti.storage.registry import templates_with
 
@@ -23,7 +23,7 @@ _FILE_LIKE = ("sharedfile", "gluster")
 _STAMPS = ("ctime", "mtime", "serial_no", "nodes", "forthcoming")
 
 
-def upgrade(raw: Raw, report: Report) -> None:
+def upgrade(raw: JsonObject, report: Report) -> None:
     """Move the disks inside instances to the top; the template goes with them."""
     for path, disk in shape.disks(raw):
         _type(disk, path, "", report)
@@ -40,7 +40,7 @@ def upgrade(raw: Raw, report: Report) -> None:
         _parts(disk, raw["cluster"]["uuid"], f"disks/{shape.label(disk, key)}", report)
 
 
-def _parts(disk: Raw, cluster: str, path: str, report: Report) -> None:
+def _parts(disk: JsonObject, cluster: str, path: str, report: Report) -> None:
     """What a disk is made of, at any depth, has a uuid and lies on the nodes of the disk."""
     for number, child in enumerate(disk.get("children", [])):
         where = f"{path}/children/{number}"
@@ -52,9 +52,9 @@ def _parts(disk: Raw, cluster: str, path: str, report: Report) -> None:
         _parts(child, cluster, where, report)
 
 
-def _move(raw: Raw, instance: Raw, index: int, template: str, report: Report) -> str:
+def _move(raw: JsonObject, instance: JsonObject, index: int, template: str, report: Report) -> str:
     """Put one disk into the container; its uuid."""
-    disk: Raw = instance["disks"][index]
+    disk: JsonObject = instance["disks"][index]
     path = f"instances/{shape.label(instance, instance['uuid'])}/disks/{index}"
     _type(disk, path, template, report)
     if not disk.get("uuid"):
@@ -72,7 +72,7 @@ def _move(raw: Raw, instance: Raw, index: int, template: str, report: Report) ->
     return str(disk["uuid"])
 
 
-def _type(disk: Raw, path: str, template: str, report: Report) -> None:
+def _type(disk: JsonObject, path: str, template: str, report: Report) -> None:
     former = disk.get("dev_type")
     name = _TYPES.get(str(former), former)
     if name == "file" and template in _FILE_LIKE:
@@ -84,7 +84,7 @@ def _type(disk: Raw, path: str, template: str, report: Report) -> None:
         _type(child, f"{path}/children/{index}", "", report)
 
 
-def _nodes(disk: Raw, instance: Raw) -> list[Any]:
+def _nodes(disk: JsonObject, instance: JsonObject) -> list[Any]:
     if disk.get("dev_type") == "drbd":
         return [str(node) for node in disk.get("logical_id", [])[:2]]
     if disk.get("dev_type") in templates_with(lambda traits: traits.shared):
@@ -95,7 +95,7 @@ def _nodes(disk: Raw, instance: Raw) -> list[Any]:
 # the way back --------------------------------------------------------------------------------
 
 
-def find_mixed_disks(raw: Raw) -> list[str]:
+def find_mixed_disks(raw: JsonObject) -> list[str]:
     """Why disks cannot go back into instances, a sentence for each instance; the way out, too."""
     found = []
     for key in sorted(raw["instances"], key=lambda key: str(raw["instances"][key].get("name"))):
@@ -118,11 +118,11 @@ def find_mixed_disks(raw: Raw) -> list[str]:
     return found
 
 
-def _list_attached(raw: Raw, instance: Raw) -> list[Raw]:
+def _list_attached(raw: JsonObject, instance: JsonObject) -> list[JsonObject]:
     return [raw["disks"][uuid] for uuid in instance.get("disks", []) if uuid in raw["disks"]]
 
 
-def downgrade(raw: Raw, report: Report) -> None:
+def downgrade(raw: JsonObject, report: Report) -> None:
     """Put disks back into their instances; those of no instance are left out."""
     attached: set[str] = set()
     for instance in raw["instances"].values():
@@ -143,13 +143,13 @@ def downgrade(raw: Raw, report: Report) -> None:
     report.note_change("disks", "inside their instances")
 
 
-def _remove_stamps(disk: Raw) -> Raw:
+def _remove_stamps(disk: JsonObject) -> JsonObject:
     result = {key: value for key, value in disk.items() if key not in _STAMPS}
     result["children"] = [_remove_stamps(child) for child in disk.get("children", [])]
     return result
 
 
-def _place(disk: Raw) -> str:
+def _place(disk: JsonObject) -> str:
     """Where the data of a disk is; without the secret of a mirror."""
     if disk.get("dev_type") == "drbd":
         return ", ".join(_place(child) for child in disk.get("children", [])) or "(unknown)"

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.upgrade import disks, formats, parameters, shape, versions
 from ganeti.config.upgrade.report import Report
-from ganeti.config.upgrade.shape import Raw
 from ganeti.model import base
 from ganeti.model.config import CONTAINERS, Config
 
@@ -26,7 +26,7 @@ _NEW_KEYS = {_V2_13: ("ssh_key_type", "ssh_key_bits")}
 class Downgraded:
     """Content of a ``config.data`` of an older version, and what is lost on the way."""
 
-    raw: Raw
+    raw: JsonObject
     report: Report
 
 
@@ -53,7 +53,7 @@ def downgrade(config: Config, target: int) -> Downgraded:
     return Downgraded(raw, report)
 
 
-def _refuse(raw: Raw, target: int) -> None:
+def _refuse(raw: JsonObject, target: int) -> None:
     found = [*_find_interrupted(raw), *_find_new_values(raw, target), *_find_new_modes(raw, target)]
     if target < _V3_0:
         found += disks.find_mixed_disks(raw)
@@ -64,7 +64,7 @@ def _refuse(raw: Raw, target: int) -> None:
         )
 
 
-def _find_interrupted(raw: Raw) -> Iterator[str]:
+def _find_interrupted(raw: JsonObject) -> Iterator[str]:
     """An instance that a job is making, or was: only this software knows what is left of it."""
     for key, instance in raw["instances"].items():
         if instance.get("creating") is not None:
@@ -75,7 +75,7 @@ def _find_interrupted(raw: Raw) -> Iterator[str]:
             )
 
 
-def _find_new_values(raw: Raw, target: int) -> Iterator[str]:
+def _find_new_values(raw: JsonObject, target: int) -> Iterator[str]:
     for path, hypervisor, values in parameters.hypervisor_sets(raw):
         for key, value in values.items():
             last = _NEW_VALUES.get((hypervisor, key, str(value)))
@@ -83,14 +83,14 @@ def _find_new_values(raw: Raw, target: int) -> Iterator[str]:
                 yield f"{path}/{key} is {value}, which came later. Choose another value first"
 
 
-def _find_new_modes(raw: Raw, target: int) -> Iterator[str]:
+def _find_new_modes(raw: JsonObject, target: int) -> Iterator[str]:
     """Mode ``ext`` of NICs came with 3.2; whatever target there is, it has none."""
     for path, values in _nic_sets(raw):
         if values.get("mode") == "ext" and target <= _V3_1:
             yield f"{path} has the mode ext, which came later. Choose another mode first"
 
 
-def _nic_sets(raw: Raw) -> Iterator[tuple[str, Raw]]:
+def _nic_sets(raw: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     yield "cluster/nicparams", raw["cluster"]["nicparams"].get("default", {})
     for key, group in raw["nodegroups"].items():
         for network, values in group.get("networks", {}).items():
@@ -103,7 +103,7 @@ def _nic_sets(raw: Raw) -> Iterator[tuple[str, Raw]]:
 # what is ours alone ----------------------------------------------------------------------------
 
 
-def _drop_own_objects(raw: Raw, report: Report) -> None:
+def _drop_own_objects(raw: JsonObject, report: Report) -> None:
     """Leave out the keys that only our objects have; a warning for each that has a value."""
     _drop(raw, "config", "", report)
     _drop(raw["cluster"], "cluster", "cluster", report)
@@ -117,7 +117,7 @@ def _drop_own_objects(raw: Raw, report: Report) -> None:
                 _drop(child, "disks", f"{path}/children/{index}", report)
 
 
-def _drop(obj: Raw, kind: str, path: str, report: Report) -> None:
+def _drop(obj: JsonObject, kind: str, path: str, report: Report) -> None:
     for key in [key for key in obj if key not in formats.OBJECT_KEYS[kind]]:
         value = obj.pop(key)
         where = f"{path}/{key}".lstrip("/")
@@ -126,7 +126,7 @@ def _drop(obj: Raw, kind: str, path: str, report: Report) -> None:
             report.warn(f"{where} will be forgotten: only this software has it")
 
 
-def _drop_own_parameters(raw: Raw, report: Report) -> None:
+def _drop_own_parameters(raw: JsonObject, report: Report) -> None:
     for path, hypervisor, values in parameters.hypervisor_sets(raw):
         known = formats.HV_PARAMS.get(hypervisor)
         if known is None:
@@ -158,7 +158,7 @@ def _matters(hypervisor: str, key: str, value: object) -> bool:
 # what came later -------------------------------------------------------------------------------
 
 
-def _drop_later_keys(raw: Raw, target: int, report: Report) -> None:
+def _drop_later_keys(raw: JsonObject, target: int, report: Report) -> None:
     for version, names in _NEW_KEYS.items():
         for key in names if target <= version else ():
             if key in raw["cluster"]:
@@ -166,7 +166,7 @@ def _drop_later_keys(raw: Raw, target: int, report: Report) -> None:
                 report.note_drop(f"cluster/{key}", "it came later")
 
 
-def _forthcoming(raw: Raw, report: Report) -> None:
+def _forthcoming(raw: JsonObject, report: Report) -> None:
     """Reservations for instances are not instances to an older version."""
     for key, instance in list(raw["instances"].items()):
         if not instance.get("forthcoming"):

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.upgrade import shape
 from ganeti.config.upgrade.report import Report
-from ganeti.config.upgrade.shape import Raw
 
 _CONTAINERS = ("nodes", "nodegroups", "instances", "networks", "disks", "filters")
 #: Places of node names or uuids in the logical id of a DRBD disk.
@@ -24,7 +24,7 @@ _DRBD = ("drbd", "drbd8")
 Lookup = Callable[[Any], Any]
 
 
-def upgrade(raw: Raw, report: Report) -> None:
+def upgrade(raw: JsonObject, report: Report) -> None:
     """Key all containers by uuid and turn references by name into references by uuid."""
     if not raw["cluster"].get("uuid"):
         raw["cluster"]["uuid"] = make_uuid("cluster", str(raw["cluster"].get("cluster_name")))
@@ -38,9 +38,9 @@ def make_uuid(*words: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(words)))
 
 
-def _key_by_uuid(raw: Raw, container: str, report: Report) -> dict[str, str]:
+def _key_by_uuid(raw: JsonObject, container: str, report: Report) -> dict[str, str]:
     """Bring one container in order; the uuid of each name."""
-    result: Raw = {}
+    result: JsonObject = {}
     for key, obj in raw[container].items():
         path = f"{container}/{key}"
         if not obj.get("uuid"):
@@ -73,7 +73,7 @@ def _is_uuid(text: str) -> bool:
     return True
 
 
-def _references(raw: Raw, found: Mapping[str, dict[str, str]], report: Report) -> None:
+def _references(raw: JsonObject, found: Mapping[str, dict[str, str]], report: Report) -> None:
     nodes, groups = _lookup(found["nodes"]), _lookup(found["nodegroups"])
     networks = _lookup(found["networks"])
     _refer(raw["cluster"], "master_node", "cluster", nodes, report)
@@ -97,20 +97,20 @@ def _lookup(names: Mapping[str, str]) -> Lookup:
     return lambda value: names.get(value, value) if isinstance(value, str) else value
 
 
-def _refer(obj: Raw, key: str, path: str, lookup: Lookup, report: Report) -> None:
+def _refer(obj: JsonObject, key: str, path: str, lookup: Lookup, report: Report) -> None:
     if key in obj and lookup(obj[key]) != obj[key]:
         report.note_change(f"{path}/{key}", f"{obj[key]} is referred to by its uuid")
         obj[key] = lookup(obj[key])
 
 
-def _group_networks(group: Raw, path: str, lookup: Lookup, report: Report) -> None:
+def _group_networks(group: JsonObject, path: str, lookup: Lookup, report: Report) -> None:
     networks = group.get("networks", {})
     if any(lookup(key) != key for key in networks):
         group["networks"] = {lookup(key): value for key, value in networks.items()}
         report.note_change(f"{path}/networks", "networks are referred to by their uuids")
 
 
-def _disk_nodes(disk: Raw, path: str, nodes: Lookup, report: Report) -> None:
+def _disk_nodes(disk: JsonObject, path: str, nodes: Lookup, report: Report) -> None:
     wanted = [nodes(node) for node in disk.get("nodes", [])]
     if wanted != disk.get("nodes", []):
         disk["nodes"] = wanted

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.config.upgrade import shape
 from ganeti.config.upgrade.report import Report
-from ganeti.config.upgrade.shape import Raw
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import CONTAINERS, ConfigData
 from ganeti.model.disk import Disk
@@ -42,7 +42,7 @@ _GONE: Mapping[type[Any], Mapping[str, str]] = {
 }
 
 
-def upgrade(raw: Raw, report: Report) -> None:
+def upgrade(raw: JsonObject, report: Report) -> None:
     """Leave out all keys that our objects do not have."""
     _object(ConfigData, raw, "", report)
     _object(Cluster, raw["cluster"], "cluster", report)
@@ -56,14 +56,14 @@ def upgrade(raw: Raw, report: Report) -> None:
                 _children(obj, path, report)
 
 
-def _children(disk: Raw, path: str, report: Report) -> None:
+def _children(disk: JsonObject, path: str, report: Report) -> None:
     for index, child in enumerate(disk.get("children", [])):
         where = f"{path}/children/{index}"
         _object(Disk, child, where, report)
         _children(child, where, report)
 
 
-def _object(cls: type[msgspec.Struct], obj: Raw, path: str, report: Report) -> None:
+def _object(cls: type[msgspec.Struct], obj: JsonObject, path: str, report: Report) -> None:
     known = {info.name for info in typed.fields(cls)}
     gone = _GONE.get(cls, {})
     for key in [key for key in obj if key not in known]:

@@ -9,19 +9,19 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.config.upgrade import shape
 from ganeti.config.upgrade.report import Report
-from ganeti.config.upgrade.shape import Raw
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import params
-from ganeti.model.params import BackendParams, NicParams, NodeParams, Params
+from ganeti.model.params import BackendParams, NicParams, NodeParams
 from ganeti.storage.registry import default_params
 
 #: Hypervisor, parameter and value that is no more -> value that means the same.
 _VALUES: Mapping[tuple[str, str, Any], Any] = {("kvm", "disk_discard", "default"): "ignore"}
 
 
-def upgrade(raw: Raw, report: Report) -> None:
+def upgrade(raw: JsonObject, report: Report) -> None:
     """Go through all parameter sets of cluster, groups, nodes and instances."""
     for path, hypervisor, values in hypervisor_sets(raw):
         _hypervisor(hypervisor, values, path, report)
@@ -44,7 +44,7 @@ def upgrade(raw: Raw, report: Report) -> None:
             _drop_unknown(card.setdefault("nicparams", {}), nic, where, report)
 
 
-def hypervisor_sets(raw: Raw) -> Iterator[tuple[str, str, Raw]]:
+def hypervisor_sets(raw: JsonObject) -> Iterator[tuple[str, str, JsonObject]]:
     """Path, hypervisor and values of all sets of hypervisor parameters."""
     cluster = raw["cluster"]
     for name, values in cluster.get("hvparams", {}).items():
@@ -57,12 +57,12 @@ def hypervisor_sets(raw: Raw) -> Iterator[tuple[str, str, Raw]]:
         yield path, str(instance.get("hypervisor")), instance.get("hvparams", {})
 
 
-def builtin(hypervisor: str) -> Params:
+def builtin(hypervisor: str) -> JsonObject:
     """Parameters of a hypervisor that nobody has set; none for one without a driver."""
     return _defaults(HYPERVISORS.get(hypervisor).params) if hypervisor in HYPERVISORS else {}
 
 
-def _hypervisor(name: str, values: Raw, path: str, report: Report) -> None:
+def _hypervisor(name: str, values: JsonObject, path: str, report: Report) -> None:
     for key in [key for key in values if key in params.RETIRED]:
         del values[key]
         report.note_drop(f"{path}/{key}", f"since 3.1 {params.RETIRED[key]} is the only tool")
@@ -75,7 +75,7 @@ def _hypervisor(name: str, values: Raw, path: str, report: Report) -> None:
         _drop_unknown(values, _names(HYPERVISORS.get(name).params), path, report)
 
 
-def _cluster(cluster: Raw, report: Report) -> None:
+def _cluster(cluster: JsonObject, report: Report) -> None:
     hvparams = cluster.setdefault("hvparams", {})
     for name in HYPERVISORS.names():
         values = hvparams.setdefault(name, {})
@@ -98,14 +98,14 @@ def _cluster(cluster: Raw, report: Report) -> None:
         _fill(disk.setdefault(template, {}), values, f"cluster/diskparams/{template}", report)
 
 
-def _backend(holder: Raw, key: str, path: str, report: Report) -> None:
+def _backend(holder: JsonObject, key: str, path: str, report: Report) -> None:
     """The former parameter ``memory`` becomes what it means now."""
     if "memory" in holder.get(key, {}):
         holder[key] = params.expand_backend(holder[key])
         report.note_change(f"{path}/memory", "minmem and maxmem")
 
 
-def _disk(sets: Mapping[str, Raw], path: str, report: Report) -> None:
+def _disk(sets: Mapping[str, JsonObject], path: str, report: Report) -> None:
     builtin = default_params()
     for template, values in sets.items():
         known = builtin.get(template)
@@ -123,7 +123,7 @@ def _drop_unknown(values: object, known: Iterable[str], path: str, report: Repor
         report.note_unknown(f"{path}/{key}")
 
 
-def _fill(values: Raw, defaults: Mapping[str, object], path: str, report: Report) -> None:
+def _fill(values: JsonObject, defaults: Mapping[str, object], path: str, report: Report) -> None:
     for key, value in defaults.items():
         if key not in values:
             values[key] = value
@@ -134,6 +134,6 @@ def _names(cls: type[msgspec.Struct]) -> list[str]:
     return [info.name for info in typed.fields(cls)]
 
 
-def _defaults(cls: type[msgspec.Struct]) -> Params:
-    found: Params = msgspec.to_builtins(params.check(cls, {}, cls.__name__, partial=False))
+def _defaults(cls: type[msgspec.Struct]) -> JsonObject:
+    found: JsonObject = msgspec.to_builtins(params.check(cls, {}, cls.__name__, partial=False))
     return found

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.upgrade import shape
 from ganeti.config.upgrade.report import Report
-from ganeti.config.upgrade.shape import Raw
 from ganeti.model import ipolicy
 
 _KEYS = ("minmax", "std", "disk-templates", "vcpu-ratio", "spindle-ratio")
 _LIMITS = ("min", "max")
 
 
-def upgrade(raw: Raw, report: Report) -> None:
+def upgrade(raw: JsonObject, report: Report) -> None:
     """Bring the policies of cluster and groups into the form they have now."""
     cluster = raw["cluster"]
     policy = cluster.setdefault("ipolicy", {})
@@ -37,7 +37,7 @@ def upgrade(raw: Raw, report: Report) -> None:
         _fill_pairs(own, policy["minmax"][0], path, report)
 
 
-def _reshape(policy: Raw, path: str, report: Report) -> None:
+def _reshape(policy: JsonObject, path: str, report: Report) -> None:
     limits = {limit: policy.pop(limit) for limit in _LIMITS if limit in policy}
     limits = {limit: sizes for limit, sizes in limits.items() if sizes}
     if limits and "minmax" not in policy:
@@ -55,7 +55,7 @@ def _reshape(policy: Raw, path: str, report: Report) -> None:
     _check(policy, path)
 
 
-def _check(policy: Raw, path: str) -> None:
+def _check(policy: JsonObject, path: str) -> None:
     pairs = policy.get("minmax", [])
     sizes = [("std", policy.get("std", {}))]
     if not isinstance(pairs, list) or not all(isinstance(pair, dict) for pair in pairs):
@@ -73,14 +73,14 @@ def _check(policy: Raw, path: str) -> None:
                 raise errors.ConfigurationError(f"{path}/{where}/{key} must be a number")
 
 
-def _fill_pairs(policy: Raw, base: Mapping[str, Any], path: str, report: Report) -> None:
+def _fill_pairs(policy: JsonObject, base: Mapping[str, Any], path: str, report: Report) -> None:
     for index, pair in enumerate(policy.get("minmax", [])):
         for limit in _LIMITS:
             sizes = pair.setdefault(limit, {})
             _fill_sizes(sizes, base[limit], f"{path}/minmax/{index}/{limit}", report)
 
 
-def _fill_sizes(sizes: Raw, base: Mapping[str, object], path: str, report: Report) -> None:
+def _fill_sizes(sizes: JsonObject, base: Mapping[str, object], path: str, report: Report) -> None:
     for key in ipolicy.SPEC_KEYS:
         if key not in sizes:
             sizes[key] = base[key]

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.config.upgrade import shape
 from ganeti.config.upgrade.report import Report
-from ganeti.config.upgrade.shape import Raw
 from ganeti.model.cluster import DATA_COLLECTORS, Cluster
 from ganeti.model.config import CONTAINERS
 from ganeti.model.names import DiskTemplate
@@ -38,7 +38,7 @@ _PREFERENCE = (
 )
 
 
-def upgrade(raw: Raw, report: Report) -> None:
+def upgrade(raw: JsonObject, report: Report) -> None:
     """Add what is missing; disks must have their own container by now."""
     cluster = raw["cluster"]
     collectors = cluster.setdefault("data_collectors", {})
@@ -65,7 +65,7 @@ def upgrade(raw: Raw, report: Report) -> None:
             )
 
 
-def _templates(raw: Raw) -> list[str]:
+def _templates(raw: JsonObject) -> list[str]:
     """What is in use, and what the volume group is there for."""
     used = {str(disk.get("dev_type")) for disk in raw["disks"].values()}
     if any(not instance.get("disks") for instance in raw["instances"].values()):
@@ -75,12 +75,16 @@ def _templates(raw: Raw) -> list[str]:
     return [name for name in _PREFERENCE if name in used] or [str(DiskTemplate.DISKLESS)]
 
 
-def _instance(instance: Raw) -> Mapping[str, Any]:
+def _instance(instance: JsonObject) -> Mapping[str, Any]:
     return {"disks_active": instance.get("admin_state") == "up"}
 
 
 def _complete(
-    obj: Raw, cls: type[msgspec.Struct], special: Mapping[str, object], path: str, report: Report
+    obj: JsonObject,
+    cls: type[msgspec.Struct],
+    special: Mapping[str, object],
+    path: str,
+    report: Report,
 ) -> None:
     """Write out the keys that are missing and have a value of their own when they are."""
     for info in typed.fields(cls):

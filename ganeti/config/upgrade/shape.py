@@ -13,6 +13,7 @@ from typing import Any, Union
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.config.upgrade.report import Report
 from ganeti.model import marks
 from ganeti.model.base import ConfigObject
@@ -21,10 +22,8 @@ from ganeti.model.config import CONTAINERS, ConfigData
 from ganeti.model.disk import Disk
 from ganeti.model.nic import Nic
 
-Raw = dict[str, Any]
 
-
-def check(raw: Raw, report: Report) -> None:
+def check(raw: JsonObject, report: Report) -> None:
     """Make sure of the form; containers that are missing are made, keys with null left out.
 
     Raises:
@@ -60,7 +59,7 @@ def _disk(disk: Any, path: str, report: Report) -> None:
         _disk(child, f"{path}/children/{index}", report)
 
 
-def _object(cls: type[ConfigObject], value: Raw, path: str, report: Report) -> None:
+def _object(cls: type[ConfigObject], value: JsonObject, path: str, report: Report) -> None:
     for info in typed.fields(cls):
         if info.name not in value:
             continue
@@ -99,7 +98,7 @@ def _plain(wanted: object) -> Any:
     return wanted
 
 
-def _mapping(value: object, path: str) -> Raw:
+def _mapping(value: object, path: str) -> JsonObject:
     if not isinstance(value, dict):
         raise _make_error(path, "an object", value)
     return value
@@ -117,7 +116,7 @@ def label(obj: Mapping[str, object], key: str) -> str:
     return name if isinstance(name, str) and name else key
 
 
-def disks(raw: Raw) -> Iterator[tuple[str, Raw]]:
+def disks(raw: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     """All disks with their paths: those inside instances and those at the top, not their parts."""
     for key, instance in raw["instances"].items():
         for index, disk in enumerate(instance.get("disks", [])):

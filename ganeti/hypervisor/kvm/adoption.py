@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import jsonio, typed
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.kvm.accel import Accelerator
 from ganeti.hypervisor.kvm.devices import Drive
 from ganeti.hypervisor.kvm.params import KvmParams
@@ -31,10 +31,10 @@ class ForeignRecord(msgspec.Struct, frozen=True, kw_only=True):
     #: with numbers where it was not careful; without disks and NICs
     argv: tuple[str | int, ...]
     #: as its configuration has them
-    nics: tuple[dict[str, Any], ...] = ()
-    hvparams: dict[str, Any] = {}
+    nics: tuple[JsonObject, ...] = ()
+    hvparams: JsonObject = {}
     #: disk, path of the link to it, address that QEMU opens by itself
-    disks: tuple[tuple[dict[str, Any], str, str | None], ...] = ()
+    disks: tuple[tuple[JsonObject, str, str | None], ...] = ()
 
 
 def is_ours(value: object) -> bool:
@@ -115,7 +115,7 @@ def adopt(
     )
 
 
-def translate(hvparams: Mapping[str, object]) -> dict[str, Any]:
+def translate(hvparams: Mapping[str, object]) -> JsonObject:
     """Parameters of the other software in our words; what we do not have is left out."""
     kinds = {field.name: field.type for field in typed.fields(KvmParams)}
     found = {}
@@ -174,7 +174,7 @@ def _drives(
     return tuple(found)
 
 
-def _texts(values: object) -> dict[str, Any]:
+def _texts(values: object) -> JsonObject:
     if not isinstance(values, dict):
         return {}
     return {key: value for key, value in values.items() if isinstance(value, str)}

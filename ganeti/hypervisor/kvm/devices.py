@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.hypervisor.kvm.places import Places
 from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NicMode
@@ -87,7 +87,7 @@ def device_id(kind: str, uuid: str) -> str:
     return f"{kind}-{_ID_CHARACTERS.sub('', uuid)[-24:]}"
 
 
-def blockdev(drive: Drive, params: KvmParams) -> dict[str, Any]:
+def blockdev(drive: Drive, params: KvmParams) -> JsonObject:
     """Arguments of ``blockdev-add`` for a local disk, the same at start and when hot-plugged."""
     return {
         "driver": "raw",

@@ -9,11 +9,12 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor import host
 from ganeti.hypervisor.interface import (
     AttachedDisk,
@@ -222,7 +223,7 @@ class KvmHypervisor(Hypervisor):
     def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
         self._migration.check(instance.name)
 
-    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> dict[str, Any]:
+    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> JsonObject:
         return self._migration.info(instance.name)
 
     def accept(

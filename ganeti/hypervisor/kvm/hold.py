@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.base.clock import Deadline
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.kvm.runtime import Guest, Store
 from ganeti.model.names import Consistency
 
@@ -78,7 +79,7 @@ class Agent:
         with contextlib.suppress(OSError):
             self._send(command, {})
 
-    def _send(self, command: str, arguments: dict[str, Any], before: bytes = b"") -> None:
+    def _send(self, command: str, arguments: JsonObject, before: bytes = b"") -> None:
         request = {"execute": command, "arguments": arguments}
         self._link.sendall(before + jsonio.dumps(request).encode() + b"\n")
 

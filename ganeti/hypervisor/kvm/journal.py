@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.json_types import JsonObject
 
-Event = dict[str, Any]
+Event = JsonObject
 
 #: Bytes at the end that are read when the beginning does not matter.
 _TAIL = 65536

@@ -16,13 +16,14 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import files, process
 from ganeti.base.clock import Deadline
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import journal, migration_plan, power, uids
 from ganeti.hypervisor.kvm.migration_parts import (
@@ -71,7 +72,7 @@ class Migration:
                 " restart it, then move it"
             )
 
-    def info(self, name: str) -> dict[str, Any]:
+    def info(self, name: str) -> JsonObject:
         """The guest as it runs, and the key."""
         self.check(name)
         runtime = self._find_running(name).runtime
@@ -88,7 +89,7 @@ class Migration:
             running=running,
             key=self._find_key(runtime),
         )
-        found: dict[str, Any] = msgspec.to_builtins(trip)
+        found: JsonObject = msgspec.to_builtins(trip)
         return found
 
     def _find_key(self, runtime: Runtime) -> str:
@@ -142,11 +143,11 @@ class Migration:
             raise
 
     @staticmethod
-    def _followed(qmp: Qmp, params: KvmParams) -> dict[str, Any]:
+    def _followed(qmp: Qmp, params: KvmParams) -> JsonObject:
         end = Deadline(_STATUS_WAIT)
         with qmp.events("MIGRATION", "MIGRATION_PASS") as events:
             while True:
-                answer: dict[str, Any] = qmp.command("query-migrate")
+                answer: JsonObject = qmp.command("query-migrate")
                 if migration_plan.wants_switch(answer, params):
                     qmp.command("migrate-start-postcopy")
                 left = end.left

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ganeti import errors
 from ganeti.base import retry
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.kvm import migration_plan, qemu_process
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 FINALIZE = 10.0
 
 
-def add_sums(qmp: Qmp, answer: dict[str, Any]) -> dict[str, Any]:
+def add_sums(qmp: Qmp, answer: JsonObject) -> JsonObject:
     """QEMU says that it is complete a moment before it knows how long that took."""
     if answer.get("status") != "completed":
         return answer
@@ -28,7 +29,7 @@ def add_sums(qmp: Qmp, answer: dict[str, Any]) -> dict[str, Any]:
         timeout=1.0,
         largest=0.05,
     )
-    found: dict[str, Any] = qmp.command("query-migrate")
+    found: JsonObject = qmp.command("query-migrate")
     return found
 
 

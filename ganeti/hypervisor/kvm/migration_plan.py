@@ -10,6 +10,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm.accel import Accelerator
 from ganeti.hypervisor.kvm.devices import Processor
@@ -124,7 +125,7 @@ def destination(target: str, params: KvmParams) -> str:
         ) from err
 
 
-def capabilities(params: KvmParams) -> list[dict[str, Any]]:
+def capabilities(params: KvmParams) -> list[JsonObject]:
     """For both ends; ``events`` is what the journal needs, and backups go on by the bitmaps."""
     names = dict.fromkeys(
         ["events", "dirty-bitmaps", *filter(None, params.migration_caps.split(":"))]
@@ -137,7 +138,7 @@ def uses_postcopy(params: KvmParams) -> bool:
     return "postcopy-ram" in params.migration_caps.split(":")
 
 
-def limits(params: KvmParams) -> dict[str, Any]:
+def limits(params: KvmParams) -> JsonObject:
     """Bandwidth and pause for the source; 0 MiB/s: as fast as it goes."""
     # QEMU takes this for no limit at all.
     unlimited = (1 << 63) - 1

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.kvm.accel import Accelerator
 from ganeti.hypervisor.kvm.devices import Processor
 
@@ -27,7 +28,7 @@ class Slot:
 
     number: int
     driver: str
-    properties: dict[str, Any]
+    properties: JsonObject
     #: of the processor in QEMU's tree, empty: there is none
     path: str
 
@@ -53,7 +54,7 @@ def slots(qmp: Qmp) -> list[Slot]:
     return order_slots(qmp.command("query-hotpluggable-cpus"))
 
 
-def order_slots(answer: Sequence[dict[str, Any]]) -> list[Slot]:
+def order_slots(answer: Sequence[JsonObject]) -> list[Slot]:
     """The places of QEMU's answer. Pure."""
     entries = sorted(answer, key=lambda item: [item["props"].get(key, 0) for key in _ORDER])
     return [

@@ -28,6 +28,7 @@ from qemu.qmp import (
 
 from ganeti import errors
 from ganeti.base import retry
+from ganeti.base.json_types import JsonObject
 
 T = TypeVar("T")
 
@@ -205,7 +206,7 @@ class Events:
         self._qmp = qmp
         self._listener = listener
 
-    def wait_next(self, timeout: float) -> dict[str, Any] | None:
+    def wait_next(self, timeout: float) -> JsonObject | None:
         """The next event, None when there was none for so many seconds, or QEMU ended."""
         event = self._qmp.wait(self._listener.get(), timeout)
         return None if event is None else dict(event)

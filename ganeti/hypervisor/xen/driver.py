@@ -14,12 +14,13 @@ import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import files, retry
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor import host, scope
 from ganeti.hypervisor.interface import (
     AttachedDisk,
@@ -264,7 +265,7 @@ class XenHypervisor(Hypervisor):
         params = self._load(instance.hvparams)
         return isinstance(params, PvmParams) and params.guest_type == "pv"
 
-    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> dict[str, Any]:
+    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> JsonObject:
         return {"live": live}
 
     def accept(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from wsgiref.types import WSGIEnvironment
 
 from cheroot import wsgi
 from cheroot.errors import MaxSizeExceeded
@@ -63,8 +63,8 @@ class Request(HTTPRequest):
 class Gateway(wsgi.Gateway_10):
     """Tells the application who is calling: ``ganeti.peer_digest`` and ``ganeti.peer_cn``."""
 
-    def get_environ(self) -> dict[str, Any]:  # type: ignore[override]
-        environ: dict[str, Any] = super().get_environ()  # type: ignore[no-untyped-call]
+    def get_environ(self) -> WSGIEnvironment:  # type: ignore[override]
+        environ: WSGIEnvironment = super().get_environ()  # type: ignore[no-untyped-call]
         peer: Peer | None = self.req.conn.peer
         environ["ganeti.peer_digest"] = peer.digest if peer else None
         environ["ganeti.peer_cn"] = peer.common_name if peer else None

@@ -7,8 +7,8 @@ import logging
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Iterable
 from typing import Any
+from wsgiref.types import WSGIApplication
 
 from cheroot import wsgi
 from cheroot.makefile import MakeFile
@@ -25,9 +25,6 @@ from ganeti.net.tls.contexts import ReloadableContext
 from ganeti.net.tls.stream import TLSSocket
 
 log = logging.getLogger(__name__)
-
-#: A WSGI application (PEP 3333).
-App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 #: Seconds a worker gets to notice that its connection was cut by ``stop``.
 CUT_GRACE = 1.0
@@ -99,7 +96,9 @@ class _Server(wsgi.Server):
     ConnectionClass = Connection
     _connections: Any
 
-    def __init__(self, address: tuple[str, int], app: App, *, threads: int, name: str) -> None:
+    def __init__(
+        self, address: tuple[str, int], app: WSGIApplication, *, threads: int, name: str
+    ) -> None:
         self.thread_name = name
         super().__init__(address, app, server_name="ganeti", request_queue_size=256)
         self.collect_body = 0
@@ -222,7 +221,7 @@ class HttpServer:
     def __init__(
         self,
         address: tuple[str, int],
-        app: App,
+        app: WSGIApplication,
         tls: ReloadableContext | None = None,
         *,
         threads: int = 16,

@@ -13,6 +13,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import jsonio, typed
+from ganeti.base.json_types import JsonObject
 from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.opcodes import wire
@@ -28,7 +29,7 @@ class Refused(msgspec.Struct, frozen=True):
     """Why an instance has no place; ``data`` only of the built-in allocator."""
 
     text: str
-    data: dict[str, Any] | None = None
+    data: JsonObject | None = None
 
 
 class Moves(msgspec.Struct, frozen=True):
@@ -102,7 +103,7 @@ def moves(name: str, found: object) -> Moves:
         tuple[
             list[tuple[str, str, list[str]]],
             list[tuple[str, str | None]],
-            list[list[dict[str, Any]]],
+            list[list[JsonObject]],
         ],
     )
     return Moves(moved, failed, [[_move(name, raw) for raw in job] for job in jobs])

@@ -12,13 +12,14 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import jsonio, process, programs
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import GroupUuid, InstanceUuid
 from ganeti.model.node import Node
 from ganeti.ops.allocator import answers, gather, request
-from ganeti.ops.allocator.request import Json, NewInstance
+from ganeti.ops.allocator.request import NewInstance
 from ganeti.ops.board.claims import Claim
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
@@ -196,7 +197,7 @@ def change_group(
 def ask(
     ctx: Context,
     name: str,
-    question: Json,
+    question: JsonObject,
     *,
     template: str = "",
     extra: Mapping[str, object] | None = None,
@@ -242,7 +243,7 @@ def _run_program(ctx: Context, text: str, params: Mapping[str, object]) -> str:
 
 
 def format_request(
-    ctx: Context, question: Json, template: str = "", config: Config | None = None
+    ctx: Context, question: JsonObject, template: str = "", config: Config | None = None
 ) -> str:
     """The JSON text for an allocator: the cluster as it is now, and the question."""
     config = config or ctx.config

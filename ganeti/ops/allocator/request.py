@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
@@ -21,8 +22,6 @@ from ganeti.ops.board.node_answers import SPINDLES, Answers, NodeFacts
 from ganeti.placement import facts
 from ganeti.storage import held
 from ganeti.storage.registry import TEMPLATES, traits_of
-
-Json = dict[str, Any]
 
 VERSION = 2
 
@@ -40,13 +39,13 @@ def space_of(disks: Iterable[Disk]) -> int:
     return sum(disk_space(str(disk.dev_type), [disk.size]) for disk in disks)
 
 
-def cluster(config: Config, answers: Answers, claimed: Iterable[facts.Instance] = ()) -> Json:
+def cluster(config: Config, answers: Answers, claimed: Iterable[facts.Instance] = ()) -> JsonObject:
     """Everything but the question; of nodes that did not answer only what does not change.
 
     ``claimed`` is what other jobs were given and the configuration does not have yet.
     """
     own = config.cluster
-    found: Json = {
+    found: JsonObject = {
         "version": VERSION,
         "cluster_name": own.cluster_name,
         "cluster_tags": list(own.tags),
@@ -74,7 +73,7 @@ def cluster(config: Config, answers: Answers, claimed: Iterable[facts.Instance] 
     return found
 
 
-def _take(told: Json, item: facts.Instance, hypervisor: str) -> None:
+def _take(told: JsonObject, item: facts.Instance, hypervisor: str) -> None:
     """Tell of a claimed place as of an instance that runs there."""
     places = [name for name in (item.primary, item.secondary) if name in told["nodes"]]
     if not places or item.name in told["instances"]:
@@ -109,8 +108,8 @@ def _take(told: Json, item: facts.Instance, hypervisor: str) -> None:
     }
 
 
-def _node(config: Config, node: Node, answers: Answers) -> Json:
-    result: Json = {
+def _node(config: Config, node: Node, answers: Answers) -> JsonObject:
+    result: JsonObject = {
         "tags": list(node.tags),
         "primary_ip": node.primary_ip,
         "secondary_ip": node.secondary_ip,
@@ -128,7 +127,7 @@ def _node(config: Config, node: Node, answers: Answers) -> Json:
     return {**_resources(config, node, known, answers.unit), **result}
 
 
-def _resources(config: Config, node: Node, known: NodeFacts, unit: tuple[str, str]) -> Json:
+def _resources(config: Config, node: Node, known: NodeFacts, unit: tuple[str, str]) -> JsonObject:
     free = known.number("memory_free")
     space = held.space(config, node.uuid, unit).amount
     spindles = held.space(config, node.uuid, (SPINDLES, unit[1])).amount
@@ -155,7 +154,7 @@ def _resources(config: Config, node: Node, known: NodeFacts, unit: tuple[str, st
     }
 
 
-def instance(config: Config, item: Instance) -> Json:
+def instance(config: Config, item: Instance) -> JsonObject:
     """An existing instance."""
     be = config.beparams(item)
     template = config.disk_template(item)
@@ -183,14 +182,14 @@ def instance(config: Config, item: Instance) -> Json:
     }
 
 
-def _nic(mac: str, ip: str | None, params: Mapping[str, object]) -> Json:
-    result: Json = {"mac": mac, "ip": ip, "mode": params["mode"], "link": params["link"]}
+def _nic(mac: str, ip: str | None, params: Mapping[str, object]) -> JsonObject:
+    result: JsonObject = {"mac": mac, "ip": ip, "mode": params["mode"], "link": params["link"]}
     if params["mode"] == "bridged":
         result["bridge"] = params["link"]
     return result
 
 
-def _disk(disk: Disk) -> Json:
+def _disk(disk: Disk) -> JsonObject:
     return {
         "dev_type": disk.dev_type,
         "size": disk.size,
@@ -222,7 +221,7 @@ class NewInstance:
     #: not told to programs: whether a group may take it whose policy forbids its size
     ignore_policy: bool = False
 
-    def question(self) -> Json:
+    def question(self) -> JsonObject:
         return {
             "name": self.name,
             "disk_template": self.template,
@@ -262,22 +261,24 @@ class NewInstance:
         )
 
 
-def allocate(new: NewInstance, restrict_to: Sequence[str] | None = None) -> Json:
+def allocate(new: NewInstance, restrict_to: Sequence[str] | None = None) -> JsonObject:
     """A place for one new instance; ``restrict_to`` names the only nodes it may choose."""
     return {"type": "allocate", **new.question(), **_restrict(restrict_to)}
 
 
-def multi_allocate(new: Sequence[NewInstance], restrict_to: Sequence[str] | None = None) -> Json:
+def multi_allocate(
+    new: Sequence[NewInstance], restrict_to: Sequence[str] | None = None
+) -> JsonObject:
     """Places for several new instances at once."""
     questions = [{**item.question(), **_restrict(restrict_to)} for item in new]
     return {"type": "multi-allocate", "instances": questions}
 
 
-def _restrict(nodes: Sequence[str] | None) -> Json:
+def _restrict(nodes: Sequence[str] | None) -> JsonObject:
     return {} if nodes is None else {"restrict-to-nodes": list(nodes)}
 
 
-def relocate(config: Config, item: Instance, leave: Sequence[str]) -> Json:
+def relocate(config: Config, item: Instance, leave: Sequence[str]) -> JsonObject:
     """Another node for an instance instead of the nodes named by ``leave``.
 
     Of mirrored disks beside others only the mirrored ones need room there.
@@ -293,16 +294,16 @@ def relocate(config: Config, item: Instance, leave: Sequence[str]) -> Json:
     }
 
 
-def allocate_secondary(item: Instance) -> Json:
+def allocate_secondary(item: Instance) -> JsonObject:
     """A secondary node for an instance that has none."""
     return {"type": "allocate-secondary", "name": item.handle}
 
 
-def node_evacuate(names: Sequence[str], mode: str) -> Json:
+def node_evacuate(names: Sequence[str], mode: str) -> JsonObject:
     """Moves of instances off the nodes that they have now."""
     return {"type": "node-evacuate", "instances": list(names), "evac_mode": mode}
 
 
-def change_group(names: Sequence[str], groups: Sequence[str]) -> Json:
+def change_group(names: Sequence[str], groups: Sequence[str]) -> JsonObject:
     """Moves of instances to other groups (uuids); without groups to any other one."""
     return {"type": "change-group", "instances": list(names), "target_groups": list(groups)}

@@ -16,11 +16,11 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files
+from ganeti.base.json_types import JsonObject
 from ganeti.model.disk import Disk
 from ganeti.model.image import Image
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
-from ganeti.model.params import Params
 from ganeti.net.cluster_trust import DiskPlace
 from ganeti.opcodes.backup import OpBackupExport
 from ganeti.opcodes.enums import ExportMode
@@ -300,7 +300,7 @@ class BackupExport(
         ctx, now = self.ctx, self.now
         ctx.log(f"* finishing the export on node {target.name}")
         wire = exports.describe(ctx.config, now, list(self.plan.disks))
-        private: Params = dict(now.osparams_private)
+        private: JsonObject = dict(now.osparams_private)
         ctx.rpc.call_one(target, NodeCalls.finalize_export, wire, list(wire.disks_info), private)
 
     def _remove(self) -> None:

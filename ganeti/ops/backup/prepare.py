@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti.base import files
+from ganeti.base.json_types import JsonObject
 from ganeti.net import cluster_trust
 from ganeti.opcodes.backup import OpBackupPrepare
 from ganeti.opcodes.enums import ExportMode
@@ -14,7 +13,7 @@ from ganeti.ops.targets.instance import InstanceOperation
 from ganeti.rpc.calls import NodeCalls
 
 
-class BackupPrepare(InstanceOperation[OpBackupPrepare, dict[str, Any] | None]):
+class BackupPrepare(InstanceOperation[OpBackupPrepare, JsonObject | None]):
     """Nothing is needed for an export inside of the cluster."""
 
     def locks(self) -> Needs:
@@ -24,7 +23,7 @@ class BackupPrepare(InstanceOperation[OpBackupPrepare, dict[str, Any] | None]):
     def check(self) -> None:
         power.primary(self.ctx, self.instance)
 
-    def run(self) -> dict[str, Any] | None:
+    def run(self) -> JsonObject | None:
         ctx = self.ctx
         if self.op.mode is ExportMode.LOCAL:
             return None

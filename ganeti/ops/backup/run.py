@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.base.json_types import JsonObject
 from ganeti.guest_os import export_config
 from ganeti.model.backup import BackupPlan, make_id
 from ganeti.model.names import AdminState, Consistency
@@ -32,7 +32,7 @@ class _Plan:
     known: BackupPlan
 
 
-class BackupRun(PlannedInstanceOperation[OpBackupRun, _Plan, dict[str, Any]]):
+class BackupRun(PlannedInstanceOperation[OpBackupRun, _Plan, JsonObject]):
     """Returns what was made. The primary node reads the disks and writes to the repository."""
 
     cancelable = True
@@ -55,7 +55,7 @@ class BackupRun(PlannedInstanceOperation[OpBackupRun, _Plan, dict[str, Any]]):
     def hooks(self) -> Hooks:
         return self.instance_hooks("backup-run", {"BACKUP_REPOSITORY": self.plan.repository})
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         ctx, op, plan, name = self.ctx, self.op, self.plan, self.instance.name
         known = plan.known
         same = (known.repository or "") == plan.repository

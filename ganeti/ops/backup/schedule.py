@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.backup import OpBackupSchedule
 from ganeti.ops.operation import Hooks, Needs
 from ganeti.ops.steps import backups
@@ -39,7 +38,7 @@ class BackupSchedule(InstanceOperation[OpBackupSchedule, None]):
 
     def run(self) -> None:
         op = self.op
-        values: dict[str, Any] = {
+        values: JsonObject = {
             name: getattr(op, name) for name in _FIELDS if getattr(op, name) is not None
         }
         if op.every == 0:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.model.config import Config
 from ganeti.opcodes.placement import OpClusterBalance
@@ -28,10 +28,10 @@ class _Plan:
     #: each with the nodes that take part
     agendas: list[tuple[Agenda, tuple[str, ...]]]
     #: what the answer tells beside the plan
-    about: dict[str, Any]
+    about: JsonObject
 
 
-class ClusterBalance(PlannedOperation[OpClusterBalance, _Plan, dict[str, Any]]):
+class ClusterBalance(PlannedOperation[OpClusterBalance, _Plan, JsonObject]):
     """Takes no locks: each move is a job that checks itself again and locks what it needs."""
 
     def decide(self) -> _Plan:
@@ -56,10 +56,10 @@ class ClusterBalance(PlannedOperation[OpClusterBalance, _Plan, dict[str, Any]]):
             budget = budget.subtract(planned)
         return _Plan(agendas, supposed.describe_assumptions(op.what_if, made, view.silent))
 
-    def preview(self) -> dict[str, Any]:
+    def preview(self) -> JsonObject:
         return self._result([])
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         ctx, op = self.ctx, self.op
         plans = [
             (planned.entries, Manner(op.allow_failover, op.max_parallel, nodes, strict=True))
@@ -72,7 +72,7 @@ class ClusterBalance(PlannedOperation[OpClusterBalance, _Plan, dict[str, Any]]):
             ctx.log(f"To stop between two moves: gnt-job cancel {' '.join(map(str, ids))}")
         return self._result(ids)
 
-    def _result(self, ids: list[int]) -> dict[str, Any]:
+    def _result(self, ids: list[int]) -> JsonObject:
         left = list(ids)
         groups = []
         for planned, _nodes in self.plan.agendas:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.placement import OpClusterCapacity
 from ganeti.ops.allocator import board
 from ganeti.ops.operation import PlannedOperation
 from ganeti.ops.planning import supposed
 
 
-class ClusterCapacity(PlannedOperation[OpClusterCapacity, str, dict[str, Any]]):
+class ClusterCapacity(PlannedOperation[OpClusterCapacity, str, JsonObject]):
     """Takes no locks: it only reads, and all nodes are asked at the same moment."""
 
     def decide(self) -> str:
@@ -20,7 +19,7 @@ class ClusterCapacity(PlannedOperation[OpClusterCapacity, str, dict[str, Any]]):
             config.group(self.op.group_name)
         return supposed.template(config, self.op.disk_template)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         from ganeti.placement import headroom  # it loads numpy
 
         ctx, op = self.ctx, self.op

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.placement import OpClusterCheck
 from ganeti.ops.allocator import board
 from ganeti.ops.operation import Operation
@@ -16,14 +16,14 @@ from ganeti.placement.layout import Layout
 from ganeti.placement.move_kinds import Limits
 
 
-class ClusterCheck(Operation[OpClusterCheck, dict[str, Any]]):
+class ClusterCheck(Operation[OpClusterCheck, JsonObject]):
     """Takes no locks; nothing is moved, whatever it finds."""
 
     def check(self) -> None:
         if self.op.group_name is not None:
             self.ctx.config.group(self.op.group_name)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         op = self.op
         view = board.view_cluster(self.ctx)
         made = supposed.suppose(view.cluster, op.what_if)
@@ -39,7 +39,7 @@ class ClusterCheck(Operation[OpClusterCheck, dict[str, Any]]):
         }
 
 
-def _examine(cluster: Cluster, group: Group) -> dict[str, Any]:
+def _examine(cluster: Cluster, group: Group) -> JsonObject:
     layout = Layout.from_board(Board(cluster, group))
     found = health.examine(layout)
     ill = any(found.counts)

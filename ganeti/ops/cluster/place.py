@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.placement import OpClusterPlace
 from ganeti.ops.allocator import board
 from ganeti.ops.operation import PlannedOperation
 from ganeti.ops.planning import supposed
 
 
-class ClusterPlace(PlannedOperation[OpClusterPlace, str, dict[str, Any]]):
+class ClusterPlace(PlannedOperation[OpClusterPlace, str, JsonObject]):
     """Takes no locks and claims nothing: it only reads."""
 
     def decide(self) -> str:
@@ -20,7 +20,7 @@ class ClusterPlace(PlannedOperation[OpClusterPlace, str, dict[str, Any]]):
             self.ctx.config.group(self.op.group_name)
         return supposed.template(self.ctx.config, self.op.disk_template)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         from ganeti.ops.allocator import builtin  # these load numpy
         from ganeti.placement.capacity import model_instance
         from ganeti.placement.choose import Chooser, Wish

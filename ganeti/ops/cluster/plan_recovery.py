@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.model.node import Node
 from ganeti.model.start_order import get_order
 from ganeti.opcodes.cluster import OpClusterPlanRecovery
@@ -15,7 +16,7 @@ from ganeti.recovery import forecast
 from ganeti.recovery.ladder import list_devices
 
 
-class ClusterPlanRecovery(PlannedOperation[OpClusterPlanRecovery, Node, dict[str, Any]]):
+class ClusterPlanRecovery(PlannedOperation[OpClusterPlanRecovery, Node, JsonObject]):
     """Takes no locks and claims nothing: it only reads, and decides as a real death would."""
 
     def decide(self) -> Node:
@@ -27,7 +28,7 @@ class ClusterPlanRecovery(PlannedOperation[OpClusterPlanRecovery, Node, dict[str
             )
         return node
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         ctx, node = self.ctx, self.plan
         cluster = ctx.config.cluster
         with ctx.services.hold_lease_back(node.uuid) as lease:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.cluster import OpClusterQuery
 from ganeti.ops.operation import Operation
 
 
-class ClusterQuery(Operation[OpClusterQuery, dict[str, Any]]):
-    def run(self) -> dict[str, Any]:
+class ClusterQuery(Operation[OpClusterQuery, JsonObject]):
+    def run(self) -> JsonObject:
         return self.ctx.services.cluster_info()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names, natural_sorted
 from ganeti.config import candidates as pool
 from ganeti.config import drbd
@@ -41,8 +42,8 @@ class _Plan:
 
 
 class ClusterSetParams(
-    FindingOperation[OpClusterSetParams, frozenset[NodeUuid], dict[str, Any] | None],
-    PlannedOperation[OpClusterSetParams, _Plan, dict[str, Any] | None],
+    FindingOperation[OpClusterSetParams, frozenset[NodeUuid], JsonObject | None],
+    PlannedOperation[OpClusterSetParams, _Plan, JsonObject | None],
 ):
     """Returns null, or the jobs that set up the communication network."""
 
@@ -170,7 +171,7 @@ class ClusterSetParams(
 
     # run ---------------------------------------------------------------------------------
 
-    def run(self) -> dict[str, Any] | None:
+    def run(self) -> JsonObject | None:
         ctx, before = self.ctx, self.ctx.config
         for note in self.plan.decision.notes:
             ctx.log(note)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.model.group import NodeGroup
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterVerify, OpClusterVerifyConfig, OpClusterVerifyGroup
@@ -11,7 +10,7 @@ from ganeti.opcodes.values import JobDep
 from ganeti.ops.operation import PlannedOperation
 
 
-class ClusterVerify(PlannedOperation[OpClusterVerify, list[NodeGroup], dict[str, Any]]):
+class ClusterVerify(PlannedOperation[OpClusterVerify, list[NodeGroup], JsonObject]):
     """Returns ``{"jobs": [[true, id], ...]}``; the findings are in the logs of those jobs."""
 
     def decide(self) -> list[NodeGroup]:
@@ -21,7 +20,7 @@ class ClusterVerify(PlannedOperation[OpClusterVerify, list[NodeGroup], dict[str,
             return [config.group(self.op.group_name)]
         return sorted(config.groups.values(), key=lambda group: group.name)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         op = self.op
         jobs: list[list[OpCode]] = []
         if op.group_name is None:

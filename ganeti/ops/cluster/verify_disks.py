@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.model.group import NodeGroup
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterVerifyDisks
@@ -11,7 +10,7 @@ from ganeti.opcodes.group import OpGroupVerifyDisks
 from ganeti.ops.operation import PlannedOperation
 
 
-class ClusterVerifyDisks(PlannedOperation[OpClusterVerifyDisks, list[NodeGroup], dict[str, Any]]):
+class ClusterVerifyDisks(PlannedOperation[OpClusterVerifyDisks, list[NodeGroup], JsonObject]):
     """Returns ``{"jobs": [[true, id], ...]}``; each job returns what is missing in its group."""
 
     def decide(self) -> list[NodeGroup]:
@@ -21,7 +20,7 @@ class ClusterVerifyDisks(PlannedOperation[OpClusterVerifyDisks, list[NodeGroup],
             return [config.group(self.op.group_name)]
         return sorted(config.groups.values(), key=lambda group: group.name)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         op = self.op
         jobs: list[list[OpCode]] = [
             [

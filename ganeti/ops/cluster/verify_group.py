@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from ganeti import constants, errors
 from ganeti.base import releases
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import plural
 from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
@@ -70,7 +71,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         ended = ctx.clock.now()
         report.section("Verifying node status")
         running: dict[NodeUuid, list[str]] = {}
-        found: dict[str, dict[str, Any]] = {}
+        found: dict[str, JsonObject] = {}
         for node in online:
             if answers[node.uuid].error is not None:
                 self._report_no_answer(config, report, answers[node.uuid])
@@ -125,9 +126,9 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         ctx.services.note_findings(self.plan.uuid, report.findings)
         return report.ok
 
-    def _ask(self, config: Config, nodes: list[Node]) -> dict[NodeUuid, Answer[dict[str, Any]]]:
+    def _ask(self, config: Config, nodes: list[Node]) -> dict[NodeUuid, Answer[JsonObject]]:
         hypervisors = list(config.cluster.enabled_hypervisors)
-        checks: dict[str, Any] = {
+        checks: JsonObject = {
             "version": None,
             "time": None,
             "hypervisor": hypervisors,
@@ -158,7 +159,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             config.cluster.hvparams,
         )
 
-    def _ssh_checks(self, config: Config) -> dict[str, Any]:
+    def _ssh_checks(self, config: Config) -> JsonObject:
         if not ssh_keys.is_managed(self.ctx):
             return {}
         return ssh.checks(config, ssh_keys.read(self.ctx), clutter=self.op.verify_clutter)
@@ -178,8 +179,8 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
     # nodes -------------------------------------------------------------------------------
 
     def _node(
-        self, report: Report, answer: Answer[dict[str, Any]], started: float, ended: float
-    ) -> dict[str, Any]:
+        self, report: Report, answer: Answer[JsonObject], started: float, ended: float
+    ) -> JsonObject:
         name = answer.node.name
         value = answer.get()
         silent = {self.ctx.config.nodes[uuid].name for uuid in self._silent}
@@ -354,7 +355,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         """Post hooks of verification count: one that fails is an error."""
         ctx, config = self.ctx, self.ctx.config
         report.section("Hooks Results")
-        env: dict[str, Any] = {"CLUSTER_TAGS": list(config.cluster.tags)}
+        env: JsonObject = {"CLUSTER_TAGS": list(config.cluster.tags)}
         env.update((f"NODE_TAGS_{node.name}", list(node.tags)) for node in nodes)
         spec = Hooks("cluster-verify", "CLUSTER", env, [], [node.uuid for node in nodes])
         variables = hooks.environment(ctx, self.op, spec, "post")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.names import DiskMode
@@ -17,13 +18,13 @@ from ganeti.ops.targets.disk import DiskOperation
 
 class DiskSetParams(
     DiskOperation[OpDiskSetParams, list[tuple[str, Any]]],
-    PlannedOperation[OpDiskSetParams, dict[str, Any], list[tuple[str, Any]]],
+    PlannedOperation[OpDiskSetParams, JsonObject, list[tuple[str, Any]]],
 ):
     """Returns (what, new value) for each change."""
 
-    def decide(self) -> dict[str, Any]:
+    def decide(self) -> JsonObject:
         """New values of the fields of the disk."""
-        values: dict[str, Any] = {}
+        values: JsonObject = {}
         if self.op.mode is not None:
             values["mode"] = DiskMode(self.op.mode)
         if self.op.spindles is not None:

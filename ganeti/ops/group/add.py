@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
@@ -25,8 +25,8 @@ class _Plan:
 
 
 class GroupAdd(
-    FindingOperation[OpGroupAdd, GroupUuid, dict[str, Any] | None],
-    PlannedOperation[OpGroupAdd, _Plan, dict[str, Any] | None],
+    FindingOperation[OpGroupAdd, GroupUuid, JsonObject | None],
+    PlannedOperation[OpGroupAdd, _Plan, JsonObject | None],
 ):
     """Returns null, or the job that connects the group to the communication network."""
 
@@ -52,7 +52,7 @@ class GroupAdd(
         nodes = [self.ctx.config.cluster.master_node]
         return Hooks("group-add", "GROUP", {"GROUP_NAME": self.op.group_name}, nodes, nodes)
 
-    def run(self) -> dict[str, Any] | None:
+    def run(self) -> JsonObject | None:
         ctx = self.ctx
 
         def edit(draft: Draft) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
+from ganeti.base.json_types import JsonObject
 from ganeti.jobs.execution import Need
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
@@ -38,8 +38,8 @@ class _Plan:
 
 
 class GroupEvacuate(
-    FindingOperation[OpGroupEvacuate, NodeGroup, dict[str, Any]],
-    PlannedOperation[OpGroupEvacuate, _Plan, dict[str, Any]],
+    FindingOperation[OpGroupEvacuate, NodeGroup, JsonObject],
+    PlannedOperation[OpGroupEvacuate, _Plan, JsonObject],
 ):
     """The instances are not locked: each job checks again what it finds."""
 
@@ -77,10 +77,10 @@ class GroupEvacuate(
         nodes = [config.cluster.master_node, *members]
         return Hooks("group-evacuate", "GROUP", env, nodes, nodes)
 
-    def preview(self) -> dict[str, Any]:
+    def preview(self) -> JsonObject:
         return {"jobs": [], "plan": [item.describe() for item in self._departures()]}
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         op = self.op
         return departures.submit(self.ctx, op, self._departures(), early_release=op.early_release)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.opcodes.group import OpGroupSetParams
 from ganeti.ops.operation import Hooks, PlannedOperation
@@ -17,11 +18,11 @@ _SHOWN = {"hv_state_static": "hv_state", "disk_state_static": "disk_state"}
 
 class GroupSetParams(
     GroupOperation[OpGroupSetParams, list[tuple[str, Any]]],
-    PlannedOperation[OpGroupSetParams, dict[str, Any], list[tuple[str, Any]]],
+    PlannedOperation[OpGroupSetParams, JsonObject, list[tuple[str, Any]]],
 ):
     """Returns ``(name, new value)`` of what changed; parameter sets as the group's own values."""
 
-    def decide(self) -> dict[str, Any]:
+    def decide(self) -> JsonObject:
         """New values of the fields of the group."""
         if not group_settings.has_parameters(self.op):
             raise errors.make_invalid_error("nothing to change: give at least one parameter")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.names import GroupUuid
 from ganeti.opcodes.instance_move import OpInstanceChangeGroup
 from ganeti.ops import hooks as hook_env
@@ -23,7 +23,7 @@ class _Plan:
     allocator: str
 
 
-class InstanceChangeGroup(PlannedInstanceOperation[OpInstanceChangeGroup, _Plan, dict[str, Any]]):
+class InstanceChangeGroup(PlannedInstanceOperation[OpInstanceChangeGroup, _Plan, JsonObject]):
     """The allocator plans the moves; the instance is free again before their jobs begin."""
 
     for_reservation = ReservationChangeGroup
@@ -48,7 +48,7 @@ class InstanceChangeGroup(PlannedInstanceOperation[OpInstanceChangeGroup, _Plan,
         master = [self.ctx.config.cluster.master_node]
         return Hooks("instance-change-group", "INSTANCE", env, master, master)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         ctx, op = self.ctx, self.op
         moves = allocator.change_group(ctx, self.plan.allocator, [self.instance], self.plan.groups)
         return departures.submit(

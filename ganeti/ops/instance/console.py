@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.instance import OpInstanceConsole
 from ganeti.ops import annotate
 from ganeti.ops.operation import Needs
@@ -15,7 +14,7 @@ from ganeti.ops.targets.instance import InstanceOperation
 from ganeti.rpc.calls import NodeCalls
 
 
-class InstanceConsole(InstanceOperation[OpInstanceConsole, dict[str, Any]]):
+class InstanceConsole(InstanceOperation[OpInstanceConsole, JsonObject]):
     """Only for an instance that runs."""
 
     def locks(self) -> Needs:
@@ -24,7 +23,7 @@ class InstanceConsole(InstanceOperation[OpInstanceConsole, dict[str, Any]]):
     def check(self) -> None:
         power.primary(self.ctx, self.instance)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         config, instance = self.ctx.config, self.instance
         node = config.nodes[instance.primary_node]
         if power.query_running(self.ctx, instance) is None:
@@ -36,5 +35,5 @@ class InstanceConsole(InstanceOperation[OpInstanceConsole, dict[str, Any]]):
         answer = self.ctx.rpc.call_one(
             node, NodeCalls.instance_console_info, {instance.name: (wire, node.name)}
         )
-        result: dict[str, Any] = msgspec.to_builtins(answer[instance.name])
+        result: JsonObject = msgspec.to_builtins(answer[instance.name])
         return result

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config import parameters
 from ganeti.config.changes import Draft
 from ganeti.constants import OS_IMAGE
@@ -24,7 +25,6 @@ from ganeti.model.names import (
     LockLevel,
 )
 from ganeti.model.node import Node
-from ganeti.model.params import Params
 from ganeti.opcodes.devices import NicParams
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import reveal_all
@@ -183,7 +183,7 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             tags=tuple(sorted(set(op.tags))),
         )
 
-    def _choose_own(self, values: Params, defaults: Params) -> Params:
+    def _choose_own(self, values: JsonObject, defaults: JsonObject) -> JsonObject:
         """Values to record: with ``identify_defaults`` only those that the cluster has not."""
         if not self.request.identify_defaults:
             return values

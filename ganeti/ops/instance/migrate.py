@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.constants import DEFAULT_SHUTDOWN_TIMEOUT
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.names import LockLevel
@@ -129,7 +129,7 @@ class InstanceMigrate(
             ctx.warn(text)
         return self._find_smaller_memory(target.name, memory, there.get("memory_free"))
 
-    def _resources(self, node: Node) -> dict[str, Any]:
+    def _resources(self, node: Node) -> JsonObject:
         ctx, hypervisor = self.ctx, str(self.instance.real_hypervisor)
         params = ctx.config.cluster.hvparams.get(hypervisor, {})
         _boot, _rooms, found = ctx.rpc.call_one(

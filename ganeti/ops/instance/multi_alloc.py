@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
@@ -30,7 +30,7 @@ class _Plan:
     allocator: str
 
 
-class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str, Any]]):
+class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, JsonObject]):
     """Returns ``{"jobs": [[true, id]], "allocatable": [name], "failed": [name], "refusals": {}}``.
 
     ``refusals`` tells as data why the built-in allocator has no place for those that failed.
@@ -100,7 +100,7 @@ class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str,
             )
         return found
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         ctx = self.ctx
         found = self.plan.named
         missing: dict[str, Refused] = {}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
 from ganeti.config.redaction import redact
 from ganeti.model import base
@@ -23,7 +24,7 @@ from ganeti.rpc.objects import InstanceInfo
 from ganeti.storage.registry import traits_of
 
 
-class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], dict[str, Any]]):
+class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], JsonObject]):
     """Name -> facts; ``static`` asks no node."""
 
     def decide(self) -> list[Instance]:
@@ -32,7 +33,7 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], di
             return [config.instance(name) for name in self.op.instances]
         return list(config.instances.values())
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         config = self.ctx.config
         states = {} if self.op.static else self._states(config)
         return {
@@ -54,7 +55,7 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], di
         config: Config,
         item: Instance,
         states: Mapping[str, Mapping[str, InstanceInfo] | None],
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         primary = config.nodes.get(item.primary_node)
         group = config.groups.get(primary.group) if primary else None
         secondaries = [config.nodes[uuid] for uuid in config.secondary_nodes(item)]
@@ -119,7 +120,7 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], di
 
     def _disk(
         self, config: Config, item: Instance, disk: Disk, below: Disk | None = None
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """A disk, or a part of the disk that it is ``below``."""
         return {
             "iv_name": disk.iv_name,
@@ -175,7 +176,7 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], di
         ]
 
 
-def _reservation(item: Instance) -> dict[str, Any]:
+def _reservation(item: Instance) -> JsonObject:
     """What only a forthcoming instance has."""
     if not item.forthcoming:
         return {}
@@ -183,7 +184,7 @@ def _reservation(item: Instance) -> dict[str, Any]:
     return {"reservation": {} if kept is None else base.to_wire(kept)}
 
 
-def _ends(config: Config, disk: Disk) -> dict[str, Any] | None:
+def _ends(config: Config, disk: Disk) -> JsonObject | None:
     """Nodes, minors and port of a DRBD disk; None for others."""
     if not drbd.has_place(disk):
         return None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.constants import OS_IMAGE
 from ganeti.model import base
 from ganeti.model.node import Node
-from ganeti.model.params import Params, drop_defaults, fill
+from ganeti.model.params import drop_defaults, fill
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance import OpInstanceReinstall
 from ganeti.ops import annotate
@@ -24,10 +25,10 @@ from ganeti.ops.targets.instance import PlannedInstanceOperation
 class _Plan:
     node: Node
     os: str
-    osparams: Params
-    private: Params
+    osparams: JsonObject
+    private: JsonObject
     #: all OS parameters of this installation, also those that are never stored
-    full: Params
+    full: JsonObject
 
 
 class InstanceReinstall(PlannedInstanceOperation[OpInstanceReinstall, _Plan, None]):
@@ -66,7 +67,7 @@ class InstanceReinstall(PlannedInstanceOperation[OpInstanceReinstall, _Plan, Non
         return _Plan(node, os_name, osparams, private, full)
 
     @staticmethod
-    def _merge(old: Params, new: object) -> Params:
+    def _merge(old: JsonObject, new: object) -> JsonObject:
         plain = reveal_all(new if isinstance(new, dict) else {})
         kept = {k: v for k, v in old.items() if k not in plain}
         return {**kept, **drop_defaults(plain)}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.model.disk import Disk
 from ganeti.opcodes.instance import OpInstanceRemove
 from ganeti.ops import hooks as hook_env
@@ -19,7 +19,7 @@ from ganeti.ops.variants.remove import ReservationRemove
 @dataclass(frozen=True)
 class _Plan:
     disks: list[Disk]
-    env: dict[str, Any]
+    env: JsonObject
 
 
 class InstanceRemove(PlannedInstanceOperation[OpInstanceRemove, _Plan, None]):

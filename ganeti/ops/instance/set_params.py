@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
@@ -184,7 +184,7 @@ class InstanceSetParams(
 
     def hooks(self) -> Hooks:
         config, instance = self.ctx.config, self.now
-        env: dict[str, Any] = {}
+        env: JsonObject = {}
         if instance is self.instance:
             env.update(hook_env.list_changed_env(config, _change_instance(instance, self.plan)))
         if self.op.disk_template is not None:

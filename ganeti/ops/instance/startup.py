@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.model import params
 from ganeti.model.names import AdminState
-from ganeti.model.params import BackendParams, Params
+from ganeti.model.params import BackendParams
 from ganeti.opcodes.instance import OpInstanceStartup
 from ganeti.ops.operation import Hooks
 from ganeti.ops.planning import checks
@@ -20,8 +21,8 @@ from ganeti.ops.targets.instance import PlannedInstanceOperation
 class _Plan:
     """What is done, with the parameters that hold for this start only."""
 
-    hvparams: Params
-    beparams: Params
+    hvparams: JsonObject
+    beparams: JsonObject
     #: whether only the new state is recorded
     only_record: bool
     #: whether the guest runs already
@@ -39,7 +40,7 @@ class InstanceStartup(PlannedInstanceOperation[OpInstanceStartup, _Plan, None]):
             )
         beparams = params.check(BackendParams, params.expand_backend(op.beparams), "backend")
         hypervisor = instance.real_hypervisor
-        hvparams: Params = {}
+        hvparams: JsonObject = {}
         if op.hvparams:
             hvparams = checks.check_hvparams(
                 ctx, hypervisor, instance.os, instance.hvparams, op.hvparams

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import releases
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.model import base, params
 from ganeti.model.config import Config
 from ganeti.model.names import GroupUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
-from ganeti.model.params import NodeParams, Params
+from ganeti.model.params import NodeParams
 from ganeti.net import resolve
 from ganeti.opcodes.node import OpNodeAdd
 from ganeti.ops.operation import Hooks, PlannedOperation
@@ -31,7 +31,7 @@ class _Plan:
     secondary_ip: str
     #: uuid of its node group
     group: GroupUuid
-    ndparams: Params
+    ndparams: JsonObject
     #: digest of its certificate
     digest: str
 
@@ -151,7 +151,7 @@ class NodeAdd(PlannedOperation[OpNodeAdd, _Plan, None]):
         count = len([n for n in config.candidates() if n is not self.plan.old])
         candidate = master_capable and count < config.cluster.candidate_pool_size
         plan = self.plan
-        values: dict[str, Any] = {
+        values: JsonObject = {
             "primary_ip": self.plan.primary_ip,
             "secondary_ip": self.plan.secondary_ip,
             "master_candidate": candidate,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import EvacMode, ReplaceDisksMode
@@ -29,8 +29,8 @@ class _Plan:
 
 
 class NodeEvacuate(
-    NodeOperation[OpNodeEvacuate, dict[str, Any]],
-    PlannedOperation[OpNodeEvacuate, _Plan, dict[str, Any]],
+    NodeOperation[OpNodeEvacuate, JsonObject],
+    PlannedOperation[OpNodeEvacuate, _Plan, JsonObject],
 ):
     """The instances are not locked: each job checks again what it finds."""
 
@@ -77,11 +77,11 @@ class NodeEvacuate(
             )
         return remote
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         op = self.op
         return departures.submit(self.ctx, op, self._departures(), early_release=op.early_release)
 
-    def preview(self) -> dict[str, Any]:
+    def preview(self) -> JsonObject:
         return {"jobs": [], "plan": [item.describe() for item in self._departures()]}
 
     def _departures(self) -> list[departures.Departure]:

@@ -6,9 +6,8 @@ its death is in :mod:`ganeti.recovery.ladder`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
@@ -26,7 +25,7 @@ from ganeti.ops.planning import recovery
 from ganeti.ops.steps.nodes import departures, fencing, rescue
 
 
-class NodeFence(PlannedOperation[OpNodeFence, Node, dict[str, Any]]):
+class NodeFence(PlannedOperation[OpNodeFence, Node, JsonObject]):
     """``{"jobs": [[true, id]], "proof": text, "left": [{"instance": name, "reason": text}]}``.
 
     With ``test`` in the opcode the devices are only asked, and ``test`` has what they said.
@@ -76,12 +75,12 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, dict[str, Any]]):
 
     # run ---------------------------------------------------------------------------------
 
-    def preview(self) -> dict[str, Any]:
+    def preview(self) -> JsonObject:
         places = self._find_places(claim=False)
         names = [start.instance.handle for start in places.starts]
         return {"jobs": [], "proof": "", "failovers": names, "left": _list_left(places)}
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         ctx, node = self.ctx, self.plan
         devices = self._find_devices(node)
         if self.op.test:
@@ -97,7 +96,7 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, dict[str, Any]]):
             done = self._start_elsewhere(proof)
         return {**done, "proof": proof}
 
-    def _start_elsewhere(self, proof: str) -> dict[str, Any]:
+    def _start_elsewhere(self, proof: str) -> JsonObject:
         """Submit the jobs: the role of the node, unless it is known, then the failovers."""
         ctx, places = self.ctx, self._find_places(claim=True)
         for name, why in places.left:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
@@ -31,8 +31,8 @@ class _Plan:
 
 
 class NodeMaintenance(
-    FindingOperation[OpNodeMaintenance, list[Node], dict[str, Any]],
-    PlannedOperation[OpNodeMaintenance, _Plan, dict[str, Any]],
+    FindingOperation[OpNodeMaintenance, list[Node], JsonObject],
+    PlannedOperation[OpNodeMaintenance, _Plan, JsonObject],
 ):
     """The nodes are locked while it plans; then jobs drain them and move one instance each."""
 
@@ -91,10 +91,10 @@ class NodeMaintenance(
 
     # run ---------------------------------------------------------------------------------
 
-    def preview(self) -> dict[str, Any]:
+    def preview(self) -> JsonObject:
         return self._result([], [])
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         ctx, op, trip = self.ctx, self.op, self.plan.trip
         ctx.store.change("maintenance", ctx.author, self._edit)
         first = self._drains()
@@ -123,7 +123,7 @@ class NodeMaintenance(
             if node.drained != on and not (not on and _was_drained(node))
         ]
 
-    def _result(self, drains: list[int], moves: list[int]) -> dict[str, Any]:
+    def _result(self, drains: list[int], moves: list[int]) -> JsonObject:
         entries = self.plan.trip.entries
         ids: list[int | None] = [*moves] if moves else [None] * len(entries)
         return {

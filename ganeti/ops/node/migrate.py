@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
@@ -25,8 +25,8 @@ class _Plan:
 
 
 class NodeMigrate(
-    NodeOperation[OpNodeMigrate, dict[str, Any]],
-    PlannedOperation[OpNodeMigrate, _Plan, dict[str, Any]],
+    NodeOperation[OpNodeMigrate, JsonObject],
+    PlannedOperation[OpNodeMigrate, _Plan, JsonObject],
 ):
     """One job for each instance; those that do not run are failed over."""
 
@@ -51,7 +51,7 @@ class NodeMigrate(
         master = [self.ctx.config.cluster.master_node]
         return Hooks("node-migrate", "NODE", env, master, master)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         op, config, target = self.op, self.ctx.config, self.plan.target
         jobs: list[list[OpCode]] = []
         for item in self.plan.instances:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config import volumes
 from ganeti.model.node import Node
 from ganeti.opcodes.node_storage import OpNodeQueryvols
@@ -36,7 +35,7 @@ class NodeQueryvols(PlannedOperation[OpNodeQueryvols, list[Node], list[list[str]
                 continue
             for item in sorted(answer.get(), key=lambda each: (each["dev"], each["name"])):
                 owner = expected.get(uuid, {}).get(f"{item['vg']}/{item['name']}")
-                values: dict[str, Any] = {
+                values: JsonObject = {
                     "node": answer.node.name,
                     "phys": item["dev"],
                     "vg": item["vg"],

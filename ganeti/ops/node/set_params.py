@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names, plural
 from ganeti.config import candidates as pool
 from ganeti.config import parameters
@@ -28,7 +29,7 @@ Result = list[tuple[str, Any]]
 class _Plan:
     decision: node_roles.Decision
     #: new values of other fields
-    values: dict[str, Any]
+    values: JsonObject
     #: certificate digests of nodes that become candidates, by uuid
     digests: dict[NodeUuid, str]
 
@@ -106,10 +107,10 @@ class NodeSetParams(
                 " (gnt-disk remove), or attach and move them"
             )
 
-    def _parameters(self, config: Config) -> dict[str, Any]:
+    def _parameters(self, config: Config) -> JsonObject:
         """New values of the node's fields, without the flags of its role."""
         op, node = self.op, self.node
-        values: dict[str, Any] = {}
+        values: JsonObject = {}
         if op.ndparams is not None:
             values["ndparams"] = parameters.node(node.ndparams, op.ndparams, single=True)
         if op.hv_state is not None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.model.notification import Notification, Way
 from ganeti.notify import sending
@@ -63,7 +62,7 @@ def change(old: Notification, op: OpNotificationModify) -> Notification:
     return made
 
 
-def _read_changes(op: OpNotificationModify) -> dict[str, Any]:
+def _read_changes(op: OpNotificationModify) -> JsonObject:
     """Members that change, with their new values; what is empty is unset."""
     given = {
         "secret_url": reveal(op.webhook),

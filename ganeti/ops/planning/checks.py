@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
 from ganeti.model.config import Config
 from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.node import Node
-from ganeti.model.params import Params
 from ganeti.ops.operation import Context
 
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
@@ -47,7 +47,7 @@ def check_hvparams(
     os_name: str,
     own: Mapping[str, object],
     wanted: Mapping[str, object],
-) -> Params:
+) -> JsonObject:
     """Typed parameters of one instance; refused if unknown or only settable for the cluster.
 
     Raises:

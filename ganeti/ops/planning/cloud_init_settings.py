@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base
@@ -69,7 +69,7 @@ def check_hypervisor(hypervisor: str) -> None:
 
 def _merge(old: CloudInit, op: Request) -> CloudInit:
     """What is empty takes away."""
-    values: dict[str, Any] = {}
+    values: JsonObject = {}
     if op.ssh_keys is not None:
         values["ssh_keys"] = tuple(_check_key(key) for key in op.ssh_keys)
     if op.network_config is not None:

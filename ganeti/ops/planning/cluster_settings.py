@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names, nearest
 from ganeti.config import drbd, parameters, policy_parameters
 from ganeti.model import params, uid_pool
@@ -22,7 +23,7 @@ from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.opcodes.devices import NicParams
 from ganeti.ops.planning import os_images, recovery_settings
-from ganeti.ops.planning.os_settings import Values, os_lists, os_parameters
+from ganeti.ops.planning.os_settings import os_lists, os_parameters
 from ganeti.storage.registry import traits_of, volume_templates
 
 _TOOL = re.compile(r"[a-zA-Z0-9_-]+")
@@ -46,7 +47,7 @@ _PLAIN = (
 class Decision:
     """Fields of the cluster object that change, and what the user should know of it."""
 
-    values: Values
+    values: JsonObject
     notes: tuple[str, ...] = ()
 
 
@@ -57,7 +58,9 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
         OpPrereqError, ParameterError: the first thing that cannot be used; nothing is changed.
     """
     notes: list[str] = []
-    values: Values = {name: value for name in _PLAIN if (value := getattr(op, name)) is not None}
+    values: JsonObject = {
+        name: value for name in _PLAIN if (value := getattr(op, name)) is not None
+    }
     for part in (_programs, _users, _network, _parameters, os_parameters, _collectors):
         values.update(part(config, op))
     notes += _find_limits(op)
@@ -91,9 +94,9 @@ def _find_limits(op: OpClusterSetParams) -> list[str]:
     return notes
 
 
-def _allow_templates(config: Config, op: OpClusterSetParams, values: Values) -> Values:
+def _allow_templates(config: Config, op: OpClusterSetParams, values: JsonObject) -> JsonObject:
     """The policy allows templates when they are enabled, unless its own list is given."""
-    policy: params.Params = values.get("ipolicy", config.cluster.ipolicy)
+    policy: JsonObject = values.get("ipolicy", config.cluster.ipolicy)
     enabled, allowed = values.get("enabled_disk_templates", ()), policy["disk-templates"]
     known = {*config.cluster.enabled_disk_templates, *allowed}
     new = [str(name) for name in enabled if name not in known]
@@ -112,7 +115,7 @@ _WHOLE = (
 )
 
 
-def _check_whole(config: Config, values: Values, notes: list[str]) -> None:
+def _check_whole(config: Config, values: JsonObject, notes: list[str]) -> None:
     """What must fit together."""
     enabled = set(values["enabled_disk_templates"])
     lvm = sorted(enabled & volume_templates())
@@ -143,9 +146,9 @@ def _check_whole(config: Config, values: Values, notes: list[str]) -> None:
 # single values -------------------------------------------------------------------------------
 
 
-def _programs(config: Config, op: OpClusterSetParams) -> Values:
+def _programs(config: Config, op: OpClusterSetParams) -> JsonObject:
     """Names of programs, files and patterns."""
-    values: Values = {}
+    values: JsonObject = {}
     if op.default_iallocator is not None:
         if op.default_iallocator and not _PROGRAM.fullmatch(op.default_iallocator):
             raise parameters.refuse(
@@ -192,7 +195,7 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _users(config: Config, op: OpClusterSetParams) -> Values:
+def _users(config: Config, op: OpClusterSetParams) -> JsonObject:
     if op.uid_pool is None and op.add_uids is None and op.remove_uids is None:
         return {}
     pool = config.cluster.uid_pool
@@ -205,8 +208,8 @@ def _users(config: Config, op: OpClusterSetParams) -> Values:
     return {"uid_pool": pool}
 
 
-def _network(config: Config, op: OpClusterSetParams) -> Values:
-    values: Values = {}
+def _network(config: Config, op: OpClusterSetParams) -> JsonObject:
+    values: JsonObject = {}
     if op.mac_prefix is not None:
         values["mac_prefix"] = parameters.mac_prefix(op.mac_prefix)
     if op.master_netdev is not None:
@@ -223,7 +226,7 @@ def _network(config: Config, op: OpClusterSetParams) -> Values:
     return values
 
 
-def _collectors(config: Config, op: OpClusterSetParams) -> Values:
+def _collectors(config: Config, op: OpClusterSetParams) -> JsonObject:
     if op.enabled_data_collectors is None and op.data_collector_interval is None:
         return {}
     result = {name: dict(facts) for name, facts in config.cluster.data_collectors.items()}
@@ -246,9 +249,9 @@ def _collectors(config: Config, op: OpClusterSetParams) -> Values:
 # parameter sets ------------------------------------------------------------------------------
 
 
-def _parameters(config: Config, op: OpClusterSetParams) -> Values:
+def _parameters(config: Config, op: OpClusterSetParams) -> JsonObject:
     cluster = config.cluster
-    values: Values = {}
+    values: JsonObject = {}
     if op.beparams is not None:
         full = parameters.backend(cluster.beparams.get("default", {}), op.beparams)
         values["beparams"] = {**cluster.beparams, "default": full}
@@ -270,7 +273,7 @@ def _parameters(config: Config, op: OpClusterSetParams) -> Values:
     return values
 
 
-def _nicparams(config: Config, given: NicParams) -> params.Params:
+def _nicparams(config: Config, given: NicParams) -> JsonObject:
     """New defaults of NICs; refused when an existing NIC would not work with them."""
     for name in ("ip", "mac", "name", "network"):
         if getattr(given, name) is not None:
@@ -297,10 +300,10 @@ def _nicparams(config: Config, given: NicParams) -> params.Params:
 # drivers and storage -------------------------------------------------------------------------
 
 
-def _drivers(config: Config, op: OpClusterSetParams) -> Values:
+def _drivers(config: Config, op: OpClusterSetParams) -> JsonObject:
     """Hypervisors and their parameters, and disk templates."""
     cluster = config.cluster
-    values: Values = {}
+    values: JsonObject = {}
     enabled = cluster.enabled_hypervisors
     if op.enabled_hypervisors is not None:
         enabled = parameters.hypervisors([str(name) for name in op.enabled_hypervisors])
@@ -344,8 +347,8 @@ def _refuse_removal(
             )
 
 
-def _storage(config: Config, op: OpClusterSetParams) -> Values:
-    values: Values = {}
+def _storage(config: Config, op: OpClusterSetParams) -> JsonObject:
+    values: JsonObject = {}
     touched = op.vg_name is not None or op.drbd_helper is not None
     use = _template_use(config) if touched else Counter()
     if op.vg_name is not None:

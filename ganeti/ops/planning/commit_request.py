@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
@@ -65,7 +66,7 @@ class _Known:
 
     def mapping(
         self, what: str, old: Mapping[str, object], new: Mapping[str, object]
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         given = drop_defaults(new)
         return {
             **old,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config import parameters, policy_parameters
 from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
@@ -33,13 +33,13 @@ def check_name(config: Config, name: str, *, but: str | None = None) -> None:
         raise errors.make_exists_error(f"there is a node group '{name}' already")
 
 
-def values(config: Config, group: NodeGroup, op: OpGroupAdd | OpGroupSetParams) -> dict[str, Any]:
+def values(config: Config, group: NodeGroup, op: OpGroupAdd | OpGroupSetParams) -> JsonObject:
     """Fields of the group that differ after the operation.
 
     Raises:
         OpPrereqError, ParameterError: a value that cannot be used.
     """
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     if op.alloc_policy is not None:
         found["alloc_policy"] = AllocPolicy(str(op.alloc_policy))
     if op.ndparams is not None:

@@ -9,6 +9,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.base.json_types import JsonObject
 from ganeti.guest_os.export_config import ExportConfig
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.config import Config
@@ -64,7 +65,7 @@ def _read_name(kind: type[Any], value: str, what: str) -> Any:
         ) from None
 
 
-def _keep(values: Mapping[str, str], known: Collection[str], what: str, say: Say) -> dict[str, Any]:
+def _keep(values: Mapping[str, str], known: Collection[str], what: str, say: Say) -> JsonObject:
     unknown = sorted(set(values) - set(known))
     if unknown:
         say(f"{what} of the export that this version does not know: {', '.join(unknown)}")
@@ -88,7 +89,7 @@ def _backend(export: ExportConfig, say: Say) -> Mapping[str, Any]:
     return _keep(export.beparams, known, "Backend parameters", say)
 
 
-def _private(op: OpInstanceCreate, export: ExportConfig) -> dict[str, Any] | None:
+def _private(op: OpInstanceCreate, export: ExportConfig) -> JsonObject | None:
     given = reveal_all(op.osparams_private)
     values = {**export.osparams_private, **given}
     # what is now given as a plain parameter is none of these any more

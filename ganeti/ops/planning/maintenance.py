@@ -6,8 +6,8 @@ It is in the configuration, so that another master brings them back as well.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.model.config import Config
 from ganeti.model.node import Node
@@ -22,7 +22,7 @@ def set_drained(config: Config, nodes: Iterable[Node], now: float, *, drained: b
     return draft.result()
 
 
-def make_record(config: Config, node: Node, entries: Iterable[Entry]) -> dict[str, Any]:
+def make_record(config: Config, node: Node, entries: Iterable[Entry]) -> JsonObject:
     """What the node is to remember; what it remembers already stays."""
     before = node.maintenance or {"drained": node.drained, "instances": {}}
     known = dict(before["instances"])

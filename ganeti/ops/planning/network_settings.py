@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config import parameters
 from ganeti.model import address_pool, base
 from ganeti.model.config import Config
@@ -88,7 +88,7 @@ def change_network(network: Network, op: OpNetworkSetParams) -> Network:
     Raises:
         OpPrereqError: an address that cannot be used.
     """
-    values: dict[str, Any] = {}
+    values: JsonObject = {}
     for key in ("gateway", "network6", "gateway6", "mac_prefix"):
         given = getattr(op, key)
         if given is not None:

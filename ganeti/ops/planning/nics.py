@@ -10,9 +10,9 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ganeti import constants, errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config import parameters
 from ganeti.model import address_pool, base
 from ganeti.model.config import Config
@@ -125,7 +125,7 @@ def network_of(config: Config, item: NicParams) -> NetworkUuid | None:
     return None if item.network in _UNSET else config.network(str(item.network)).uuid
 
 
-def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) -> dict[str, Any]:
+def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) -> JsonObject:
     """Own parameters of the NIC; none while it belongs to a network."""
     given = item.own_params()
     own = drop_defaults(given)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.config import parameters
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import params
@@ -12,12 +11,10 @@ from ganeti.opcodes.cluster import OpClusterSetParams, OsListChanges
 from ganeti.opcodes.enums import DdmSimple
 from ganeti.opcodes.hidden import reveal_all
 
-Values = dict[str, Any]
 
-
-def os_parameters(config: Config, op: OpClusterSetParams) -> Values:
+def os_parameters(config: Config, op: OpClusterSetParams) -> JsonObject:
     cluster = config.cluster
-    values: Values = {}
+    values: JsonObject = {}
     if op.os_hvp is not None:
         values["os_hvp"] = os_hypervisor_values(cluster.os_hvp, op.os_hvp)
     if op.osparams is not None:
@@ -40,9 +37,9 @@ def os_parameters(config: Config, op: OpClusterSetParams) -> Values:
 
 
 def _merge_by_os(
-    current: dict[str, dict[str, Any]], change: dict[str, dict[str, Any]]
-) -> dict[str, params.Params]:
-    result: dict[str, params.Params] = {name: dict(own) for name, own in current.items()}
+    current: dict[str, JsonObject], change: dict[str, JsonObject]
+) -> dict[str, JsonObject]:
+    result: dict[str, JsonObject] = {name: dict(own) for name, own in current.items()}
     for name, given in change.items():
         own = params.drop_defaults(given)
         result[name] = parameters.merge(result.get(name, {}), given, own)
@@ -50,8 +47,8 @@ def _merge_by_os(
 
 
 def os_hypervisor_values(
-    current: dict[str, dict[str, dict[str, Any]]], change: dict[str, dict[str, Any]]
-) -> dict[str, dict[str, params.Params]]:
+    current: dict[str, dict[str, JsonObject]], change: dict[str, JsonObject]
+) -> dict[str, dict[str, JsonObject]]:
     """Overrides by OS and hypervisor; null or false for a hypervisor removes its overrides."""
     result = {name: {hv: dict(own) for hv, own in by.items()} for name, by in current.items()}
     for os_name, by_hypervisor in change.items():
@@ -72,8 +69,8 @@ def os_hypervisor_values(
     return {name: by for name, by in pruned.items() if by}
 
 
-def os_lists(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values:
-    values: Values = {}
+def os_lists(config: Config, op: OpClusterSetParams, notes: list[str]) -> JsonObject:
+    values: JsonObject = {}
     for field, change in (("hidden_os", op.hidden_os), ("blacklisted_os", op.blacklisted_os)):
         if change is not None:
             word = field.removesuffix("_os")

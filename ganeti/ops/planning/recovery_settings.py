@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.config import parameters
 from ganeti.model.config import Config
 from ganeti.opcodes.cluster import OpClusterSetParams
-from ganeti.ops.planning.os_settings import Values
 from ganeti.recovery import bounds
 from ganeti.recovery.ladder import list_devices
 
@@ -21,9 +21,9 @@ _SHORTEST_FAILOVER = 15
 _NEW_MASTER = 25
 
 
-def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values:
+def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> JsonObject:
     """What the cluster does by itself when a master or a node is silent; 0 is stored as None."""
-    values: Values = {}
+    values: JsonObject = {}
     shortest_silence = (
         ("auto_failover_after", _SHORTEST_FAILOVER),
         ("auto_fence_after", bounds.SHORTEST_NODE_LEASE),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.placement import OpClusterCapacity, OpClusterPlace
@@ -58,7 +59,7 @@ def suppose(cluster: Cluster, changes: Sequence[str]) -> Supposed:
 
 def describe_assumptions(
     changes: Sequence[str], supposed: Supposed, silent: Sequence[str]
-) -> dict[str, Any]:
+) -> JsonObject:
     """What every answer to such a question tells beside the answer."""
     return {
         "what_if": list(changes),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.query import OpQueryFields
 from ganeti.ops.operation import Operation
 
 
-class QueryFields(Operation[OpQueryFields, dict[str, Any]]):
-    def run(self) -> dict[str, Any]:
+class QueryFields(Operation[OpQueryFields, JsonObject]):
+    def run(self) -> JsonObject:
         return self.ctx.services.query_fields(str(self.op.what), self.op.fields)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.query import OpQuery
 from ganeti.ops.operation import Operation
 
 
-class Query(Operation[OpQuery, dict[str, Any]]):
+class Query(Operation[OpQuery, JsonObject]):
     """Takes no lock: queries read one snapshot."""
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> JsonObject:
         return self.ctx.services.query(str(self.op.what), self.op.fields, self.op.qfilter)

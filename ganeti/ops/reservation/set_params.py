@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.instance import Instance, Reservation
@@ -15,14 +16,14 @@ from ganeti.ops.steps.reservations import place
 
 class ReservationSetParams(
     FindingOperation[OpReservationSetParams, Instance, list[tuple[str, Any]]],
-    PlannedOperation[OpReservationSetParams, dict[str, Any], list[tuple[str, Any]]],
+    PlannedOperation[OpReservationSetParams, JsonObject, list[tuple[str, Any]]],
 ):
     """Returns (what, new value) for each change."""
 
     def find(self) -> Finding[Instance]:
         return place.forthcoming(self.ctx, self.op.instance_name, self.op.instance_uuid)
 
-    def decide(self) -> dict[str, Any]:
+    def decide(self) -> JsonObject:
         """New values of the fields of the reservation."""
         op = self.op
         if op.expires is not None and op.never_expires:
@@ -32,7 +33,7 @@ class ReservationSetParams(
                 "the reservation would have expired already; gnt-instance remove"
                 f" {self.found.handle} gives it up"
             )
-        rows: dict[str, Any] = {}
+        rows: JsonObject = {}
         if op.owner is not None:
             rows["owner"] = op.owner or None
         if op.note is not None:

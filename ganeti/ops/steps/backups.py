@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.backup import BackupPlan, Manifest, check_id, is_name
@@ -115,8 +115,8 @@ def note(ctx: Context, instance: Instance, **values: object) -> None:
     ctx.store.change("instance-backup", ctx.author, edit)
 
 
-def describe(manifest: Manifest) -> dict[str, Any]:
+def describe(manifest: Manifest) -> JsonObject:
     """A backup as the result of a job."""
-    found: dict[str, Any] = msgspec.to_builtins(manifest)
+    found: JsonObject = msgspec.to_builtins(manifest)
     del found["settings"]
     return {**found, "read": manifest.read, "stored": manifest.stored}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.disk import Disk
@@ -20,7 +21,7 @@ from ganeti.model.image import Image
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate, LockLevel
 from ganeti.model.node import Node
-from ganeti.model.params import Params, fill
+from ganeti.model.params import fill
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
@@ -112,13 +113,13 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
     def starts(self) -> bool:
         return self.request.start and not self.request.no_install
 
-    def osparams(self, instance: Instance) -> Params:
+    def osparams(self, instance: Instance) -> JsonObject:
         """All OS parameters of this creation, secret ones too (these are never stored).
 
         Raises:
             OpPrereqError: a secret parameter is also stored.
         """
-        result: Params = {**instance.osparams, **instance.osparams_private}
+        result: JsonObject = {**instance.osparams, **instance.osparams_private}
         for key, value in reveal_all(self.request.osparams_secret).items():
             if key in result:
                 raise errors.make_invalid_error(f"OS parameter '{key}' is given more than once")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.enums import IAllocatorMode, IAllocatorTestDir
 from ganeti.opcodes.test import OpTestAllocator
 from ganeti.ops.allocator import ask, request
-from ganeti.ops.allocator.request import Json, NewInstance
+from ganeti.ops.allocator.request import NewInstance
 from ganeti.ops.operation import PlannedOperation
 from ganeti.storage.registry import traits_of
 
@@ -20,7 +20,7 @@ class _Plan:
     allocator: str
     #: template whose storage matters
     template: str
-    question: Json
+    question: JsonObject
 
 
 class TestAllocator(PlannedOperation[OpTestAllocator, _Plan, str]):
@@ -43,7 +43,7 @@ class TestAllocator(PlannedOperation[OpTestAllocator, _Plan, str]):
             template = self.ctx.config.disk_template(self.ctx.config.instance(op.name))
         return _Plan(name, template, self._question())
 
-    def _question(self) -> Json:
+    def _question(self) -> JsonObject:
         op, config = self.op, self.ctx.config
         match op.mode:
             case IAllocatorMode.ALLOCATE:
@@ -69,7 +69,7 @@ class TestAllocator(PlannedOperation[OpTestAllocator, _Plan, str]):
     def _make_instance(self, name: str) -> NewInstance:
         op = self.op
         template = str(op.disk_template or "")
-        disks: list[dict[str, Any]] = [dict(item) for item in op.disks or ()]
+        disks: list[JsonObject] = [dict(item) for item in op.disks or ()]
         return NewInstance(
             name=name,
             template=template,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import constants, errors
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.config import parameters
 from ganeti.model import base
@@ -126,7 +126,7 @@ class ReservationModify(
 
     def _settings(self, old: Instance) -> tuple[Instance, list[Row]]:
         op, ctx = self.op, self.ctx
-        values: dict[str, Any] = {}
+        values: JsonObject = {}
         rows: list[Row] = []
         if op.beparams:
             values["beparams"] = parameters.change_own_backend(
@@ -152,7 +152,7 @@ class ReservationModify(
         rows += [(f"os_private/{key}", REDACTED) for key in private]
         return base.replace(old, **values), rows
 
-    def _hvparams(self, old: Instance) -> dict[str, Any]:
+    def _hvparams(self, old: Instance) -> JsonObject:
         op, ctx = self.op, self.ctx
         resets = {key for key, value in op.hvparams.items() if value == VALUE_DEFAULT}
         kept = {key: value for key, value in old.hvparams.items() if key not in resets}

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.ops.verification.report import Report
@@ -17,7 +18,7 @@ from ganeti.storage.registry import traits_of
 _CHECK = "file-storage-bounds"
 
 
-def checks(config: Config) -> dict[str, Any]:
+def checks(config: Config) -> JsonObject:
     """What to ask the nodes; nothing when the cluster keeps no disks in files."""
     enabled = config.cluster.enabled_disk_templates
     return {_CHECK: None} if any(traits_of(name).file_based for name in enabled) else {}

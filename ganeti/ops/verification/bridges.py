@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
@@ -17,7 +18,7 @@ from ganeti.ops.verification.report import Report
 Users = Mapping[str, Mapping[str, list[str]]]
 
 
-def checks(config: Config, nodes: Iterable[Node]) -> dict[str, Any]:
+def checks(config: Config, nodes: Iterable[Node]) -> JsonObject:
     """What to ask the nodes of a group; nothing when no instance needs a bridge there."""
     users = _users(config)
     names = {name for node in nodes for name in users.get(node.uuid, ())}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.candidates import without_old_certificates
 from ganeti.model.config import Config
 from ganeti.model.node import Node
@@ -17,7 +17,7 @@ from ganeti.paths import Paths
 _CHECK = "certificates"
 
 
-def checks(paths: Paths) -> dict[str, Any]:
+def checks(paths: Paths) -> JsonObject:
     """What to ask the nodes; nothing when the master has no authority to compare with."""
     try:
         return {_CHECK: paths.ca_cert.read_text(encoding="ascii")}

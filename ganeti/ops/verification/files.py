@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
@@ -19,7 +20,7 @@ Answers = Mapping[str, Any]
 _CHECK = "file-disks"
 
 
-def checks(config: Config) -> dict[str, Any]:
+def checks(config: Config) -> JsonObject:
     """What to ask the nodes; nothing when the cluster keeps no disks in files."""
     kinds = {str(disk.dev_type) for disk in config.disks.values()}
     kinds.update(config.cluster.enabled_disk_templates)

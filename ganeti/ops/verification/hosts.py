@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.config import Config
@@ -27,10 +28,10 @@ _DIRECTORIES: Mapping[str, tuple[str, str]] = {
 }
 
 
-def checks(config: Config, paths: Paths, nodes: Iterable[Node]) -> dict[str, Any]:
+def checks(config: Config, paths: Paths, nodes: Iterable[Node]) -> JsonObject:
     """What to ask nodes."""
     enabled = config.cluster.enabled_disk_templates
-    asked: dict[str, Any] = {"nodesetup": None}
+    asked: JsonObject = {"nodesetup": None}
     used = [traits_of(name) for name in enabled]
     for field, (check, _code) in _DIRECTORIES.items():
         directory = getattr(config.cluster, field)

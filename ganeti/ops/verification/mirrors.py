@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
@@ -28,7 +29,7 @@ _LOCAL_STATES: Mapping[int, str] = {
 }
 
 
-def checks(config: Config) -> dict[str, Any]:
+def checks(config: Config) -> JsonObject:
     """What to ask nodes; nothing when the cluster does not use DRBD."""
     used = drbd.is_enabled(config.cluster.enabled_disk_templates)
     if not used and not any(drbd.disks(config)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.model.config import Config
 from ganeti.model.node import Node
@@ -26,7 +27,7 @@ def judge(
     answers: Mapping[str, Mapping[str, object]],
 ) -> None:
     """Compare each node with the first one that has an OS; blacklisted ones do not count."""
-    listed: dict[str, dict[str, dict[str, Any]]] = {}
+    listed: dict[str, dict[str, JsonObject]] = {}
     for node in nodes:
         answer = answers.get(node.uuid, {}).get(CHECK)
         if not node.vm_capable or answer is None:
@@ -39,17 +40,17 @@ def judge(
         _compare(report, name, {node: found.get(name) for node, found in listed.items()})
 
 
-def _select_first(answer: list[Any], without: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _select_first(answer: list[Any], without: Iterable[str]) -> dict[str, JsonObject]:
     """By name; a definition that comes later on the search path is not used."""
     skipped = set(without)
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, JsonObject] = {}
     for item in answer:
         if item["name"] not in skipped:
             found.setdefault(item["name"], item)
     return found
 
 
-def _compare(report: Report, name: str, found: Mapping[str, dict[str, Any] | None]) -> None:
+def _compare(report: Report, name: str, found: Mapping[str, JsonObject | None]) -> None:
     having = [node for node, item in found.items() if item is not None]
     good = {node: item for node, item in found.items() if item is not None and item["valid"]}
     for node, item in found.items():

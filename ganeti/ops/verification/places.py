@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
@@ -52,7 +51,7 @@ def is_measured(place: Place) -> bool:
     return not traits.is_volume and (owner is not None or not traits.mirrored)
 
 
-def table_of(value: object) -> dict[str, Any]:
+def table_of(value: object) -> JsonObject:
     """Answer of a check by name; a check that failed as a whole answers with a text."""
     if value is None or isinstance(value, dict):
         return value or {}

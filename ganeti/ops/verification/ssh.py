@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.net.ssh_files import identify
@@ -15,7 +16,7 @@ from ganeti.ops.verification.report import Report
 SETUP, CLUTTER = "ssh-setup", "ssh-clutter"
 
 
-def checks(config: Config, stored: Keys, *, clutter: bool) -> dict[str, Any]:
+def checks(config: Config, stored: Keys, *, clutter: bool) -> JsonObject:
     """What to ask nodes; ``stored`` are the keys that the master knows."""
     plan = ssh_keys.decide(config, stored, {})
     names = {
@@ -23,7 +24,7 @@ def checks(config: Config, stored: Keys, *, clutter: bool) -> dict[str, Any]:
     }
     allowed = {names[identify(key)]: key for key in plan.allowed}
     refused = {names.get(identify(key), "a node"): key for key in plan.refused}
-    asked: dict[str, Any] = {SETUP: [allowed, refused]}
+    asked: JsonObject = {SETUP: [allowed, refused]}
     if clutter:
         in_use = {config.nodes[uuid].name: keys[0] for uuid, keys in plan.public.items()}
         asked[CLUTTER] = in_use

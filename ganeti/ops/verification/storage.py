@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.base.text import plural
 from ganeti.config import volumes
 from ganeti.config.volumes import Expected
@@ -23,13 +24,13 @@ _PV_TOLERANCE = 0.02
 Answers = Mapping[str, Any]
 
 
-def checks(config: Config, nodes: Iterable[Node]) -> dict[str, Any]:
+def checks(config: Config, nodes: Iterable[Node]) -> JsonObject:
     """What to ask the nodes of a group; nothing when the cluster does not use LVM."""
     enabled = set(config.cluster.enabled_disk_templates)
     groups = sorted(volumes.groups(config))
     if not groups or not (enabled & volume_templates() or _has_volumes(config)):
         return {}
-    asked: dict[str, Any] = {"vglist": None, "lvlist": groups, "pvlist": groups}
+    asked: JsonObject = {"vglist": None, "lvlist": groups, "pvlist": groups}
     if any(_exclusive(config, node) for node in nodes):
         asked["exclusive-pvs"] = groups
     return asked

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ganeti.base.json_types import JsonObject
 from ganeti.filters.answer import FieldKind
 from ganeti.model.instance import Instance
 from ganeti.model.snapshot import Snapshot
@@ -23,7 +22,7 @@ def add_fields(kind: Kind[Instance]) -> None:
     )
 
 
-def _describe(snapshot: Snapshot) -> dict[str, Any]:
+def _describe(snapshot: Snapshot) -> JsonObject:
     """``size`` is that of all disks in MiB; a copy takes what has changed since."""
     state = "ready"
     if snapshot.creating is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Column
 from ganeti.query.field import Context, Kind, Task
@@ -130,7 +131,7 @@ def _make_blacklisted_column(ctx: Context) -> Column[Row]:
     return lambda row: (0, row.name in names)
 
 
-def _expand_variants(table: Mapping[str, object], name: str) -> dict[str, Any]:
+def _expand_variants(table: Mapping[str, object], name: str) -> JsonObject:
     """Entries of an OS definition and of its variants (``debian``, ``debian+minimal``)."""
     return {key: value for key, value in table.items() if key.partition("+")[0] == name}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.rpc.objects import Json, NodeDisk, NodeInstance
+from ganeti.base.json_types import JsonObject
+from ganeti.rpc.objects import NodeDisk, NodeInstance
 from ganeti.rpc.timing import FAST, NORMAL, call
 
 
@@ -29,7 +30,7 @@ class ExportCalls(ABC):
     @abstractmethod
     @call(timeout=NORMAL)
     def finalize_export(
-        self, instance: NodeInstance, snap_disks: list[NodeDisk], private: Json
+        self, instance: NodeInstance, snap_disks: list[NodeDisk], private: JsonObject
     ) -> None:
         """Write ``config.ini`` beside the dumps of all disks, and let the export be listed.
 

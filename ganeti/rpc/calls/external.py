@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.rpc.objects import Json
+from ganeti.base.json_types import JsonObject
 from ganeti.rpc.timing import NORMAL, SLOW, call
 
 
@@ -13,7 +13,9 @@ class ExternalCalls(ABC):
 
     @abstractmethod
     @call(timeout=NORMAL)
-    def iallocator_runner(self, name: str, idata: str, default_iallocator_params: Json) -> str:
+    def iallocator_runner(
+        self, name: str, idata: str, default_iallocator_params: JsonObject
+    ) -> str:
         """Run an allocator with the text of a request; returns what it wrote."""
 
     @abstractmethod

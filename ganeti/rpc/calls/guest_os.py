@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.rpc.objects import Json, NodeInstance, OsInfo
+from ganeti.base.json_types import JsonObject
+from ganeti.rpc.objects import NodeInstance, OsInfo
 from ganeti.rpc.timing import FAST, ONE_DAY, SLOW, call
 
 
@@ -23,7 +24,7 @@ class GuestOsCalls(ABC):
         required: bool,
         name: str,
         checks: list[str],
-        params: Json,
+        params: JsonObject,
         force_variant: bool,
         hypervisor: str,
     ) -> bool:

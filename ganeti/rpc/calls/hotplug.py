@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.model.names import HotplugAction, HotplugTarget
-from ganeti.rpc.objects import Json, NodeDisk, NodeInstance
+from ganeti.rpc.objects import NodeDisk, NodeInstance
 from ganeti.rpc.timing import NORMAL, call
 
 
@@ -25,7 +26,7 @@ class HotplugCalls(ABC):
         instance: NodeInstance,
         action: HotplugAction,
         dev_type: HotplugTarget,
-        device: Json,
+        device: JsonObject,
         extra: Any,
         seq: int,
     ) -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from ganeti.rpc.objects import Console, InstanceInfo, Json, NodeInstance
+from ganeti.base.json_types import JsonObject
+from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
 from ganeti.rpc.timing import NORMAL, URGENT, call
 
 
@@ -15,18 +16,18 @@ class InstanceCalls(ABC):
     @abstractmethod
     @call(timeout=URGENT)
     def all_instances_info(
-        self, hypervisors: list[str], all_hvparams: dict[str, Json]
+        self, hypervisors: list[str], all_hvparams: dict[str, JsonObject]
     ) -> dict[str, InstanceInfo]:
         """What runs here, of all given hypervisors."""
 
     @abstractmethod
     @call(timeout=URGENT)
-    def instance_list(self, hypervisors: list[str], hvparams: dict[str, Json]) -> list[str]:
+    def instance_list(self, hypervisors: list[str], hvparams: dict[str, JsonObject]) -> list[str]:
         """Names of what runs here."""
 
     @abstractmethod
     @call(timeout=URGENT)
-    def instance_info(self, instance: str, hypervisor: str, hvparams: Json) -> Json:
+    def instance_info(self, instance: str, hypervisor: str, hvparams: JsonObject) -> JsonObject:
         """State of one instance as in :class:`InstanceInfo`, ``{}`` when it does not run here."""
 
     @abstractmethod
@@ -78,5 +79,5 @@ class InstanceCalls(ABC):
 
     @abstractmethod
     @call(timeout=NORMAL)
-    def hypervisor_validate_params(self, hypervisor: str, params: Json) -> None:
+    def hypervisor_validate_params(self, hypervisor: str, params: JsonObject) -> None:
         """Check complete hypervisor parameters on this node."""

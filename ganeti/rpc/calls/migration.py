@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.rpc.objects import Json, MigrationStatus, NodeInstance
+from ganeti.base.json_types import JsonObject
+from ganeti.rpc.objects import MigrationStatus, NodeInstance
 from ganeti.rpc.timing import NORMAL, SLOW, call
 
 
@@ -18,12 +19,12 @@ class MigrationCalls(ABC):
 
     @abstractmethod
     @call(timeout=NORMAL)
-    def migration_info(self, instance: NodeInstance, live: bool) -> Json:
+    def migration_info(self, instance: NodeInstance, live: bool) -> JsonObject:
         """At the source: what the target has to know. Contains a key: not to be logged."""
 
     @abstractmethod
     @call(timeout=NORMAL)
-    def accept_instance(self, instance: NodeInstance, info: Json, target: str) -> str:
+    def accept_instance(self, instance: NodeInstance, info: JsonObject, target: str) -> str:
         """At the target, whose address ``target`` is: wait for the instance, disks assembled.
 
         Returns where it waits, for :meth:`instance_migrate`.
@@ -56,7 +57,7 @@ class MigrationCalls(ABC):
     @abstractmethod
     @call(timeout=NORMAL)
     def instance_finalize_migration_dst(
-        self, instance: NodeInstance, info: Json, success: bool
+        self, instance: NodeInstance, info: JsonObject, success: bool
     ) -> None:
         """At the target: see that the instance runs, or end what waits for it.
 

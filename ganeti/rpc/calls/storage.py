@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from ganeti.rpc.objects import ExtStorageInfo, Json
+from ganeti.base.json_types import JsonObject
+from ganeti.rpc.objects import ExtStorageInfo
 from ganeti.rpc.timing import FAST, NORMAL, URGENT, call
 
 
@@ -24,7 +25,7 @@ class StorageCalls(ABC):
 
     @abstractmethod
     @call(timeout=FAST)
-    def node_volumes(self) -> list[Json]:
+    def node_volumes(self) -> list[JsonObject]:
         """Logical volumes, ``{name, size, dev, vg}`` for each physical volume they lie on."""
 
     @abstractmethod
@@ -41,7 +42,9 @@ class StorageCalls(ABC):
 
     @abstractmethod
     @call(timeout=NORMAL)
-    def storage_modify(self, su_name: str, su_args: list[Any], name: str, changes: Json) -> None:
+    def storage_modify(
+        self, su_name: str, su_args: list[Any], name: str, changes: JsonObject
+    ) -> None:
         """Change a storage unit."""
 
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from ganeti.rpc.objects import Json
+from ganeti.base.json_types import JsonObject
 from ganeti.rpc.timing import FAST, NORMAL, ONE_DAY, URGENT, call
 
 
@@ -20,8 +20,10 @@ class SystemCalls(ABC):
     @abstractmethod
     @call(timeout=URGENT)
     def node_info(
-        self, storage_units: list[tuple[str, str, list[Any]]], hv_specs: list[tuple[str, Json]]
-    ) -> tuple[str, list[Json] | None, list[Json] | None]:
+        self,
+        storage_units: list[tuple[str, str, list[Any]]],
+        hv_specs: list[tuple[str, JsonObject]],
+    ) -> tuple[str, list[JsonObject] | None, list[JsonObject] | None]:
         """Boot id, space per storage unit ``(type, name, params)``, resources per hypervisor."""
 
     @abstractmethod
@@ -36,7 +38,9 @@ class SystemCalls(ABC):
 
     @abstractmethod
     @call(timeout=FAST)
-    def node_crypto_tokens(self, token_request: list[tuple[str, str, Json]]) -> list[list[str]]:
+    def node_crypto_tokens(
+        self, token_request: list[tuple[str, str, JsonObject]]
+    ) -> list[list[str]]:
         """Public tokens of this node: for ``("ssl", "get", {})`` the digest of its client
         certificate, as ``["ssl", digest]``."""
 
@@ -57,7 +61,7 @@ class SystemCalls(ABC):
 
     @abstractmethod
     @call(timeout=NORMAL)
-    def node_powercycle(self, hypervisor: str, hvparams: Json) -> str:
+    def node_powercycle(self, hypervisor: str, hvparams: JsonObject) -> str:
         """Restart this host at once, without stopping anything; answers before it does."""
 
     @abstractmethod

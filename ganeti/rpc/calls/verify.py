@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.rpc.objects import Json
+from ganeti.base.json_types import JsonObject
 from ganeti.rpc.timing import NORMAL, call
 
 
@@ -14,6 +14,6 @@ class VerifyCalls(ABC):
     @abstractmethod
     @call(timeout=NORMAL)
     def node_verify(
-        self, checkdict: Json, cluster_name: str, all_hvparams: dict[str, Json]
-    ) -> Json:
+        self, checkdict: JsonObject, cluster_name: str, all_hvparams: dict[str, JsonObject]
+    ) -> JsonObject:
         """Answers of the asked checks: version, time, hypervisor, filelist, oslist, ..."""

@@ -16,7 +16,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
-from ganeti.model.params import Params
+from ganeti.base.json_types import JsonObject
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import registry
 from ganeti.storage.drbd import metadata, params, plans, tool
@@ -381,7 +381,7 @@ class DrbdDevice(Device):
         return plans.children(request)
 
     @classmethod
-    def node_params(cls, values: Params) -> tuple[Params, tuple[Params, ...]]:
+    def node_params(cls, values: JsonObject) -> tuple[JsonObject, tuple[JsonObject, ...]]:
         return params.logical(values), params.children(values)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
-from ganeti.model.params import Params
+from ganeti.base.json_types import JsonObject
 
 PROTOCOLS = ("A", "B", "C")
 #: Letters of ``disk-barriers``: each names a way of ordering writes that is switched off.
@@ -111,7 +110,7 @@ def custom(name: str, text: str, known: frozenset[str]) -> list[str]:
     return found
 
 
-def logical(params: Params) -> Params:
+def logical(params: JsonObject) -> JsonObject:
     """Complete parameters as a node gets them: two names differ, those of children are out."""
     kept = {
         key: value
@@ -126,7 +125,7 @@ def logical(params: Params) -> Params:
     }
 
 
-def children(params: Params) -> tuple[Params, Params]:
+def children(params: JsonObject) -> tuple[JsonObject, JsonObject]:
     """Parameters of the data volume and of the metadata volume."""
     return {"stripes": params["data-stripes"]}, {"stripes": params["meta-stripes"]}
 
@@ -143,7 +142,7 @@ def sync_options(logical_params: Mapping[str, object]) -> list[str]:
     return [f"--{name}={logical_params[name]}{units.get(name, '')}" for name in names]
 
 
-def disk_options(logical_params: dict[str, Any]) -> list[str]:
+def disk_options(logical_params: JsonObject) -> list[str]:
     """Options of the lower disk besides its size. Pure."""
     off = logical_params.get("disabled-barriers", "n")
     words = [f"--{option}=no" for letter, option in BARRIERS.items() if letter in off]

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from wsgiref.types import WSGIApplication
 
 import pytest
 
 from ganeti.net import certs, pem
 from ganeti.net.http_client import Client
-from ganeti.net.http_server.server import App, HttpServer
+from ganeti.net.http_server.server import HttpServer
 from ganeti.net.tls.contexts import Identity, ReloadableContext
 from ganeti.net.tls.stream import TLSSocket
 
@@ -72,7 +73,7 @@ def serve(pki: Pki) -> Iterator[Callable[..., HttpServer]]:
     """Start servers (with TLS unless told otherwise) that are stopped after the test."""
     started = []
 
-    def start(app: App, tls: Any = "default", **options: Any) -> HttpServer:
+    def start(app: WSGIApplication, tls: Any = "default", **options: Any) -> HttpServer:
         context = pki.server() if tls == "default" else tls
         server = HttpServer(("127.0.0.1", 0), app, context, **options)
         server.start()

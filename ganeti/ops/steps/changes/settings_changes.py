@@ -10,17 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config import parameters
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, AdminStateSource
 from ganeti.model.node import Node
-from ganeti.model.params import (
-    VALUE_DEFAULT,
-    Params,
-    drop_defaults,
-    expand_backend,
-    fill,
-)
+from ganeti.model.params import VALUE_DEFAULT, drop_defaults, expand_backend, fill
 from ganeti.opcodes.hidden import REDACTED, reveal_all
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops.operation import Context
@@ -37,13 +32,13 @@ Row = tuple[str, Any]
 class Settings:
     """New values of the instance object, and what clients are told of them."""
 
-    values: dict[str, Any] = field(default_factory=dict)
+    values: JsonObject = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     #: MiB the running guest gets
     balloon: int | None = None
 
 
-def merge(old: Mapping[str, object], new: Mapping[str, object]) -> Params:
+def merge(old: Mapping[str, object], new: Mapping[str, object]) -> JsonObject:
     """Own parameters after a change; the value ``default`` removes one. Pure."""
     kept = {key: value for key, value in old.items() if key not in new}
     return {**kept, **drop_defaults(new)}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.allocator.answers import Moves
 from ganeti.ops.operation import Context
@@ -23,7 +23,7 @@ class Departure:
     #: one job
     steps: list[OpCode]
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """For the result of a dry run."""
         names = [step.op_id.removeprefix("OP_INSTANCE_") for step in self.steps]
         commands = [name.lower().replace("_", "-") for name in names]
@@ -52,7 +52,7 @@ def departures(moves: Moves) -> list[Departure]:
 
 def submit(
     ctx: Context, op: OpCode, planned: list[Departure], *, early_release: bool = False
-) -> dict[str, Any]:
+) -> JsonObject:
     """Submit the planned jobs; ``{"jobs": [[true, id]]}``."""
     for item in planned:
         ctx.log(f"Moving {item.instance} to {item.to}")
@@ -65,7 +65,7 @@ def submit(
 
 def submit_all(
     ctx: Context, op: OpCode, jobs: list[list[OpCode]], *, early_release: bool = False
-) -> dict[str, Any]:
+) -> JsonObject:
     """Submit jobs with the priority and the reason of the operation that makes them."""
     finished = [
         [_adopt_attributes(step, op, early_release=early_release) for step in job] for job in jobs
@@ -75,7 +75,7 @@ def submit_all(
 
 
 def _adopt_attributes(step: OpCode, op: OpCode, *, early_release: bool) -> OpCode:
-    values: dict[str, Any] = {"priority": op.priority, "reason": [*op.reason, *step.reason]}
+    values: JsonObject = {"priority": op.priority, "reason": [*op.reason, *step.reason]}
     if "early_release" in step.__struct_fields__:
         values["early_release"] = early_release
     return msgspec.structs.replace(step, **values)

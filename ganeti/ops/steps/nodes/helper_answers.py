@@ -8,6 +8,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import jsonio, typed
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.enums import OobCommand
 
 #: Words of the health of a part.
@@ -20,7 +21,7 @@ def read(command: OobCommand, text: str) -> Any:
         case OobCommand.HEALTH:
             shape: Any = list[tuple[str, str]]
         case OobCommand.POWER_STATUS:
-            shape = dict[str, Any]
+            shape = JsonObject
         case _:
             if text.strip():
                 raise errors.OpExecError(f"it was to say nothing, but said: {text[:200]}")

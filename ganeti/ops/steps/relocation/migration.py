@@ -8,9 +8,8 @@ finds.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.model.instance import Instance
 from ganeti.model.names import MigrationState
 from ganeti.model.node import Node
@@ -43,7 +42,7 @@ class Migration:
         self._source = ctx.config.nodes[instance.primary_node]
         self._op = op
         self._live = live
-        self._info: dict[str, Any] = {}
+        self._info: JsonObject = {}
 
     def run(self) -> None:
         """Do it; blocks as long as it takes.

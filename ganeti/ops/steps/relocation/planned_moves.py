@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ganeti.base.json_types import JsonObject
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import FinalStatus, ReplaceDisksMode
 from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
@@ -96,9 +96,9 @@ def _opcode(entry: Entry, step: Step, manner: Manner) -> OpCode:
     )
 
 
-def describe(entry: Entry, job_id: int | None = None, *, explain: bool = False) -> dict[str, Any]:
+def describe(entry: Entry, job_id: int | None = None, *, explain: bool = False) -> JsonObject:
     """A move in the result of an operation; ``explain``: with its reasons."""
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "instance": entry.instance,
         "from": list(entry.before),
         "to": list(entry.after),

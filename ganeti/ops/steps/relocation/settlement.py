@@ -7,10 +7,10 @@ repeated: a settlement that is interrupted is settled by the next one.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ganeti import errors
 from ganeti.base.clock import Deadline
+from ganeti.base.json_types import JsonObject
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, MigrationState, RunState
 from ganeti.model.node import Node
@@ -37,7 +37,7 @@ class Settlement:
     target: Node
     op: OpCode
     #: what the source told the target, when it is still known
-    info: dict[str, Any] = field(default_factory=dict)
+    info: JsonObject = field(default_factory=dict)
     live: bool = True
     patience: float = PATIENCE
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
 from ganeti.config.changes import Draft
 from ganeti.model import base
@@ -19,7 +20,6 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate, NodeUuid
 from ganeti.model.node import Node
-from ganeti.model.params import Params
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops import annotate
@@ -184,7 +184,7 @@ def _plan_part(
     index: int,
     old: Disk,
     primary: NodeUuid,
-    options: Params,
+    options: JsonObject,
 ) -> Part:
     """What takes the place of a disk: with its uuid, name and tags."""
     way = way_of(old.dev_type, layout.kind)
