@@ -19,7 +19,7 @@ from ganeti.net.relay import SocketEnd
 from ganeti.rapi.parking import LuxiCall
 from ganeti.rapi.rfb import ClientFilter, RfbError
 from ganeti.rapi.tickets import Ticket
-from ganeti.rapi.websocket import NORMAL, UNSUPPORTED, Upgrade, WebSocket
+from ganeti.rapi.websocket import GOING_AWAY, NORMAL, UNSUPPORTED, Upgrade, WebSocket
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Consoles:
 
     def _close(self) -> None:
         for line in [*self._lines]:
-            line.end(NORMAL, "the remote API stops")
+            line.end(GOING_AWAY, "the remote API stops")
 
     def list_open(self, instance: str) -> list[JsonObject]:
         """Who looks at the consoles of an instance."""

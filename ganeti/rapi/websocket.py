@@ -22,7 +22,7 @@ _HEADERS = (
 )
 _PIECE = 16 * 1024
 #: Close codes of the standard.
-NORMAL, NOT_UNDERSTOOD, UNSUPPORTED = 1000, 1002, 1003
+NORMAL, GOING_AWAY, NOT_UNDERSTOOD, UNSUPPORTED = range(1000, 1004)
 #: Bytes of the reason in a close frame.
 _REASON = 120
 

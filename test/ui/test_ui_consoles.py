@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +15,7 @@ import pytest
 from conftest import Local
 from test_ui_pages import take
 
+from ganeti import constants
 from ganeti.paths import Paths
 
 NAME = "console1.example.com"
@@ -177,6 +181,148 @@ def test_a_console_tries_again_until_the_server_is_reached(page: Any, local: Loc
     page.locator(".link.live").wait_for()
 
 
+#: Keeps what the page says of its connection and of why it ended.
+LISTEN = """() => {
+  window.told = [];
+  const note = () => { for (const one of document.querySelectorAll('.why, .link')) {
+    const text = one.className + ': ' + one.textContent;
+    if (!window.told.includes(text)) window.told.push(text); } };
+  new MutationObserver(note).observe(document.body,
+    {subtree: true, childList: true, characterData: true, attributes: true});
+}"""
+LOST = "link lost: connection lost – trying again"
+
+
+@contextlib.contextmanager
+def without_server(local: Local, how: int = signal.SIGTERM) -> Iterator[None]:
+    """The remote API is not there for a while."""
+    os.kill(local.pid(constants.RAPI), how)
+    local.run("ganeti-daemon-util", "stop", constants.RAPI)
+    try:
+        yield
+    finally:
+        local.run("ganeti-daemon-util", "start", constants.RAPI)
+
+
+def log_in_again(page: Any, local: Local) -> None:
+    page.locator(".login", has_text="Your session has ended").wait_for()
+    page.fill("#user", local.env["RAPI_USER"])
+    page.fill("#password", local.env["RAPI_PASSWORD"])
+    page.click("button.primary")
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [(signal.SIGTERM, "why: The remote API stops"), (signal.SIGKILL, "why: The connection")],
+)
+@pytest.mark.parametrize("kind", ["serial", "vnc"])
+def test_a_console_opens_by_itself_after_the_server_was_restarted(
+    page: Any, local: Local, kind: str, how: int, why: str
+) -> None:
+    open_console(page, local, kind)
+    page.evaluate(LISTEN)
+    with without_server(local, how):
+        page.locator(".link.lost", has_text="connection lost – trying again").wait_for()
+        page.wait_for_timeout(1000)
+        told = page.evaluate("window.told")
+        assert LOST in told
+        assert any(text.startswith(why) for text in told), told
+    log_in_again(page, local)
+    page.locator(".link.live").wait_for()
+    assert page.locator(".who").inner_text() == "You control it"
+    if kind == "vnc":
+        wait_lit(page, 500)
+        return
+    page.keyboard.type("it is back")
+    wait_text(page, "it is back")
+
+
+def test_a_console_of_a_frozen_server_opens_by_itself(page: Any, local: Local) -> None:
+    open_console(page, local, "serial")
+    pid = local.pid(constants.RAPI)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        page.locator(".link.lost").wait_for()
+        page.keyboard.type("into the void")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    page.locator(".link.live").wait_for()
+    page.keyboard.type("it thaws")
+    assert "into the void" not in wait_text(page, "it thaws")
+
+
+def test_a_console_gives_up_when_the_guest_was_stopped_meanwhile(page: Any, local: Local) -> None:
+    open_console(page, local, "serial")
+    with without_server(local):
+        local.run("gnt-instance", "shutdown", "--timeout", "0", NAME)
+    log_in_again(page, local)
+    page.locator(".why", has_text="does not run").wait_for()
+    page.locator(".link.closed").wait_for()
+    local.run("gnt-instance", "startup", NAME)
+    page.wait_for_timeout(3000)
+    page.locator(".link.closed").wait_for()
+    page.click("text=Reconnect")
+    page.locator(".link.live").wait_for(timeout=30_000)
+
+
+def test_a_console_gives_up_when_its_user_may_not_open_it_any_more(
+    browser: Any, local: Local
+) -> None:
+    users = Paths(local.directory / "node1").rapi_users
+    before = users.read_text()
+    users.write_text(f"{before}typist pw @operator\n")
+    context = browser.new_context(ignore_https_errors=True)
+    try:
+        page = context.new_page()
+        page.goto(address(local, "serial"))
+        page.fill("#user", "typist")
+        page.fill("#password", "pw")
+        page.click("button.primary")
+        page.locator(".link.live").wait_for()
+        with without_server(local):
+            users.write_text(f"{before}typist pw read\n")
+        page.locator(".login", has_text="Your session has ended").wait_for()
+        page.fill("#user", "typist")
+        page.fill("#password", "pw")
+        page.click("button.primary")
+        page.locator(".why", has_text="has none of the permissions").wait_for()
+        page.locator(".link.closed").wait_for()
+    finally:
+        context.close()
+        users.write_text(before)
+
+
+def test_what_was_lost_is_taken_from_nobody(browser: Any, page: Any, local: Local) -> None:
+    users = Paths(local.directory / "node1").rapi_users
+    before = users.read_text()
+    users.write_text(f"{before}typist pw @operator\n")
+    context = browser.new_context(ignore_https_errors=True)
+    try:
+        open_console(page, local, "serial")
+        page.context.set_offline(True)
+        page.locator(".link.lost").wait_for()
+        other = context.new_page()
+        other.goto(address(local, "serial"))
+        other.fill("#user", "typist")
+        other.fill("#password", "pw")
+        other.click("button.primary")
+        other.locator(".who", has_text="You control it").wait_for()
+        page.context.set_offline(False)
+        page.locator(".who", has_text="typist controls it, you view only").wait_for()
+        assert other.locator(".who").inner_text().startswith("You control it")
+    finally:
+        context.close()
+        users.write_text(before)
+
+
+def test_view_only_gives_up_control(page: Any, second: Any, local: Local) -> None:
+    open_console(page, local, "serial")
+    page.click("text=View only")
+    page.locator(".who", has_text="Nobody controls it. You view only").wait_for()
+    open_console(second, local, "serial", "view")
+    second.locator(".who", has_text="Nobody controls it").wait_for()
+
+
 def test_an_address_without_an_instance_is_explained(page: Any, local: Local) -> None:
     page.goto(local.url + "console.html")
     page.locator(".problem", has_text="?instance=NAME").wait_for()
@@ -236,9 +382,9 @@ def test_a_migration_is_told_and_the_console_follows(page: Any, local: Local) ->
     )  # fmt: skip
     page.goto(address(local, "serial").replace(NAME, name))
     wait_text(page, name)
+    page.evaluate(LISTEN)
     local.run("gnt-instance", "migrate", "-f", "-n", "node2.example.com", name)
-    page.locator(".why", has_text="moves to another node").wait_for()
-    page.click("text=Reconnect")
+    page.wait_for_function("window.told.some((text) => text.includes('moves to another node'))")
     page.locator(".link.live").wait_for()
     page.keyboard.type("still here")
     wait_text(page, "still here")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Local, open_page
+from test_ui_consoles import LISTEN, LOST
 from test_ui_pages import fill, take
 
 from ganeti import constants
@@ -119,13 +120,16 @@ def test_another_master_takes_over_under_the_page(page: Any, moving: Local) -> N
     page.locator(".overview", has_text="node1").wait_for()
 
 
-def test_a_console_says_that_the_server_was_lost(page: Any, moving: Local) -> None:
+def test_a_console_opens_again_at_the_new_master(page: Any, moving: Local) -> None:
     page.goto(f"{moving.url}console.html?instance={NAME}&kind=serial")
     page.locator(".link.live").wait_for()
     moving.tool("start-node", "node1.example.com")
+    page.evaluate(LISTEN)
     moving.run("gnt-cluster", "master-failover", node="node3")
-    page.locator(".why", has_text="remote API stops").wait_for()
-    page.click("text=Reconnect")
+    page.locator(".login", has_text="the console opens by itself").wait_for()
+    told = page.evaluate("window.told")
+    assert LOST in told
+    assert any("remote API stops" in text for text in told), told
     page.fill("#user", moving.env["RAPI_USER"])
     page.fill("#password", moving.env["RAPI_PASSWORD"])
     page.click("button.primary")

@@ -1,11 +1,12 @@
 // What the page knows of the cluster: lists by kind, kept as they are now by the event stream.
-import { ApiError, failureOf, get, maybe, query, send, trouble } from "./api.js";
+import { ApiError, failureOf, get, maybe, query } from "./api.js";
+import { readEvents } from "./events.js";
 import { batch, computed, signal } from "./html.js";
 import { KINDS } from "./kinds.js";
 import { seconds } from "./model/format.js";
 import { silentNodes } from "./model/mirrors.js";
 import { merged, toObjects } from "./model/rows.js";
-import { Frames, pause, stale } from "./model/stream.js";
+import { pause, stale } from "./model/stream.js";
 
 /** @typedef {Record<string, any>} Row */
 
@@ -166,8 +167,6 @@ export async function begin() {
 
 // events
 
-/** Milliseconds without even a heartbeat, of which one comes every 5 seconds, until the connection counts as lost. */
-const SILENCE = 12_000;
 /** Milliseconds between two looks at the health of the cluster. */
 const LOOK = 15_000;
 let last = "";
@@ -184,7 +183,7 @@ async function follow() {
   running = true;
   for (let tries = 0; running; tries += 1) {
     try {
-      await read(() => (tries = 0));
+      await readEvents({ last }, (found) => batch(() => found.forEach((frame) => take(frame, () => (tries = 0)))));
     } catch (error) {
       hear();
       if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
@@ -206,34 +205,6 @@ export function resume() {
   }
   loadAll();
   void follow();
-}
-
-/** @param {() => void} connected */
-async function read(connected) {
-  const stop = new AbortController();
-  const hangUp = () => stop.abort();
-  let silence = window.setTimeout(hangUp, SILENCE);
-  window.addEventListener("offline", hangUp);
-  trouble.tell = hangUp;
-  try {
-    const headers = { Accept: "text/event-stream", ...(last ? { "Last-Event-ID": last } : {}) };
-    const response = await send("GET", "/2/events", { headers, signal: stop.signal });
-    const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
-    const decoder = new TextDecoder();
-    const frames = new Frames();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      clearTimeout(silence);
-      silence = window.setTimeout(hangUp, SILENCE);
-      const found = frames.add(decoder.decode(value, { stream: true }));
-      if (found.length) batch(() => found.forEach((frame) => take(frame, connected)));
-    }
-  } finally {
-    clearTimeout(silence);
-    window.removeEventListener("offline", hangUp);
-    trouble.tell = () => {};
-  }
 }
 
 /** @param {import("./model/stream.js").Frame} frame @param {() => void} connected */

@@ -10,8 +10,8 @@ const returned = () => {
   return Object.hasOwn(t.login.returned, word) ? t.login.returned[/** @type {keyof typeof t.login.returned} */ (word)] : "";
 };
 
-/** @param {{again?: boolean}} props */
-export function LogIn({ again = false }) {
+/** @param {{again?: boolean, why?: string}} props */
+export function LogIn({ again = false, why = "" }) {
   const [byToken, setByToken] = useState(false);
   const [problem, setProblem] = useState(returned);
   const [busy, setBusy] = useState(false);
@@ -35,7 +35,7 @@ export function LogIn({ again = false }) {
     <form onSubmit=${submit}>
       <div class="brand"><img src="/ui/icon.svg" alt="" width="28" height="28" /> ${t.product}</div>
       <h1 id="login-title">${t.login.title}</h1>
-      ${again && html`<p>${t.login.expired}</p>`}
+      ${why && html`<p>${why}</p>`}
       ${byToken
         ? html`<label for="token">${t.login.token}</label><input id="token" name="token" type="password" autocomplete="off" required />`
         : html`<label for="user">${t.login.user}</label><input id="user" name="user" autocomplete="username" required autofocus />
@@ -47,11 +47,16 @@ export function LogIn({ again = false }) {
     </form></div>`;
 }
 
-export function SessionGuard() {
+/** Takes the session of a log-in in another window, in place of one that ended. @param {() => void} [taken] */
+export function useOtherLogIn(taken = () => undefined) {
   useEffect(() => {
-    const look = async () => expired.value && (await takeOver()) && resume();
+    const look = async () => expired.value && (await takeOver()) && taken();
     for (const name of ["focus", "storage"]) window.addEventListener(name, look);
     return () => ["focus", "storage"].forEach((name) => window.removeEventListener(name, look));
   }, []);
-  return expired.value ? html`<div class="veil dark"></div><${LogIn} again=${true} />` : null;
+}
+
+export function SessionGuard() {
+  useOtherLogIn(resume);
+  return expired.value ? html`<div class="veil dark"></div><${LogIn} again=${true} why=${t.login.expired} />` : null;
 }
