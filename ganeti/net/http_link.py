@@ -8,6 +8,7 @@ import http.client
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM
@@ -249,3 +250,17 @@ def _connect_error(call: Call, err: Exception) -> CallError:
     else:
         reason = str(err)
     return CallError(call.host, call.port, reason, may_have_run=False)
+
+
+def read_clock(text: str, begin: float, end: float) -> float | None:
+    """Seconds that a clock is ahead which said its time in between; None without a time. Pure.
+
+    The header has whole seconds, and nobody knows when in between it was written.
+    """
+    try:
+        there = parsedate_to_datetime(text).timestamp()
+    except ValueError:
+        return None
+    if begin - 1 <= there <= end:
+        return 0.0
+    return there - end if there > end else there + 1 - begin

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 
 from ganeti import constants, errors
 from ganeti.base.clock import SYSTEM
 from ganeti.net import http_client, resolve
-from ganeti.net.http_link import Call, Response
+from ganeti.net.http_link import Call, Response, read_clock
 from ganeti.net.tls.contexts import Identity
 from ganeti.paths import Paths
 
@@ -44,17 +43,3 @@ def _read(answer: Response | errors.GanetiError, begin: float, end: float) -> An
     if isinstance(answer, errors.GanetiError):
         return errors.text(answer), None
     return "", read_clock(answer.headers.get("date", ""), begin, end)
-
-
-def read_clock(text: str, begin: float, end: float) -> float | None:
-    """Seconds that a clock is ahead which said its time in between; None without a time. Pure.
-
-    The header has whole seconds, and nobody knows when in between it was written.
-    """
-    try:
-        there = parsedate_to_datetime(text).timestamp()
-    except ValueError:
-        return None
-    if begin - 1 <= there <= end:
-        return 0.0
-    return there - end if there > end else there + 1 - begin

@@ -13,8 +13,8 @@ import pytest
 from ganeti import constants
 from ganeti.bootstrap import init
 from ganeti.doctor.facts import Module, Stage, Wish
-from ganeti.doctor.looks import kernel, membership, network, peers, sockets, software, storage
-from ganeti.net import certs
+from ganeti.doctor.looks import kernel, membership, network, sockets, software, storage
+from ganeti.net import certs, http_link
 from ganeti.paths import Paths
 
 NAME = "node1.example.com"
@@ -182,7 +182,7 @@ def test_room_below_a_node(where: Paths) -> None:
 )
 def test_the_clock_of_another_node(text: str, ahead: float | None) -> None:
     begin = 1795459013.0  # 18:36:53
-    assert peers.read_clock(text, begin, begin + 1) == ahead
+    assert http_link.read_clock(text, begin, begin + 1) == ahead
 
 
 def test_addresses_of_nodes() -> None:
