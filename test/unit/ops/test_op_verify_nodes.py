@@ -1,0 +1,266 @@
+"""What gnt-cluster verify says of what single nodes answered: exports, images, keys, programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from op_samples import Findings, change, config, node, put, with_cluster, with_instance
+
+from ganeti.model import base
+from ganeti.model.config import Config
+from ganeti.model.image import Image
+from ganeti.model.names import DiskTemplate, HypervisorName
+from ganeti.ops.verification import bridges, exports, files, hosts, images, ssh
+from ganeti.paths import Paths
+
+N2, N3 = node(2, master_candidate=True), node(3)
+PATHS = Paths(Path("/nowhere"))
+
+
+@pytest.fixture
+def found() -> Findings:
+    return Findings()
+
+
+def image(name: str, **more: Any) -> Image:
+    return Image(uuid=f"image-{name}", name=name, file_size=4096, **more)  # type: ignore[arg-type]
+
+
+# exports -----------------------------------------------------------------------------------
+
+
+def test_an_export_that_was_cut_off_is_named_with_what_to_do(found: Findings) -> None:
+    answers = {"node-2": {"unfinished-exports": ["/srv/export/web1.example.com.new"]}}
+    exports.judge(found.report, [N2, N3], answers, ())
+    assert found.lines == [
+        "ERROR:ENODEORPHANFILE:node:node2.example.com:the export /srv/export/web1.example.com.new"
+        " was cut off and is not listed; the next gnt-backup export of web1.example.com to this"
+        " node replaces it, or: rm -r /srv/export/web1.example.com.new"
+    ]
+
+
+def test_an_export_that_is_being_made_is_none(found: Findings) -> None:
+    answers = {"node-2": {"unfinished-exports": ["/srv/export/web1.example.com.new"]}}
+    exports.judge(found.report, [N2], answers, {"web1.example.com"})
+    assert found.lines == []
+
+
+def test_exports_that_a_node_cannot_list(found: Findings) -> None:
+    exports.judge(found.report, [N2], {"node-2": {"unfinished-exports": "permission denied"}}, ())
+    assert found.lines == ["ERROR:ENODEFILECHECK:node:node2.example.com:exports: permission denied"]
+
+
+# images ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files_of_node", "said"),
+    [
+        ({"image-a": 4096}, []),
+        ({"image-a": 4095}, ["its copy of image a is damaged"]),
+        ({}, ["its copy of image a is missing"]),
+        ({"image-a": 4096, "x": 1, "y": 2}, ["it has files of 2 images that were removed"]),
+        ("permission denied", ["images: permission denied"]),
+        (None, []),
+    ],
+)
+def test_copies_of_images(found: Findings, files_of_node: Any, said: list[str]) -> None:
+    of = put(config(N2), "images", image("a"))
+    answers = {} if files_of_node is None else {"node-2": {"images": files_of_node}}
+    images.judge(found.report, of, [N2], answers)
+    assert [line.split(":", 4)[4].partition(";")[0] for line in found.lines] == said
+
+
+def test_images_are_kept_by_master_candidates_and_once_they_are_made(found: Findings) -> None:
+    of = put(config(N2, N3), "images", image("a"))
+    images.judge(found.report, of, [N3], {"node-3": {"images": {}}})
+    of = put(config(N2, N3), "images", image("a", creating=4))
+    images.judge(found.report, of, [N2], {"node-2": {"images": {}}})
+    assert found.lines == []
+    assert found.report.ok
+
+
+def test_an_image_whose_job_was_killed(found: Findings) -> None:
+    of = put(config(), "images", image("a", creating=4), image("b", creating=5), image("c"))
+    images.check_interrupted(found.report, of, [5])
+    assert found.lines == [
+        "ERROR:ECLUSTERCFG:cluster:cluster.example.com:job 4 was interrupted while it made image"
+        " a; remove what is left of it with gnt-image remove a"
+    ]
+
+
+# keys of SSH -------------------------------------------------------------------------------
+
+
+def test_keys_of_ssh_that_nodes_complain_about(found: Findings) -> None:
+    ssh.node(found.report, N2, {"ssh-setup": ["a", "b"], "ssh-clutter": "cannot read keys"})
+    ssh.node(found.report, N3, {"ssh-setup": []})
+    assert found.lines == [
+        "ERROR:ENODESSH:node:node2.example.com:a",
+        "ERROR:ENODESSH:node:node2.example.com:b",
+        "ERROR:ENODESSH:node:node2.example.com:cannot read keys",
+    ]
+
+
+def test_clutter_is_looked_for_when_it_is_wanted() -> None:
+    of = config(N2)
+    stored = {"node-2": ["ssh-rsa AAAA root@node2"]}
+    assert "ssh-clutter" not in ssh.checks(of, stored, clutter=False)
+    asked = ssh.checks(of, stored, clutter=True)
+    assert asked["ssh-clutter"] == {"node2.example.com": "ssh-rsa AAAA root@node2"}
+
+
+# files of disks ----------------------------------------------------------------------------
+
+
+def with_file(kind: DiskTemplate = DiskTemplate.FILE) -> Config:
+    of = with_instance(config(N2, N3), "web1", "node-2")
+    disk = of.disks["disk-web1"]  # type: ignore[index]
+    return put(of, "disks", base.replace(disk, dev_type=kind))
+
+
+def test_files_that_belong_to_no_disk(found: Findings) -> None:
+    of = with_file()
+    shared = f"{of.cluster.shared_file_storage_dir}/lost"
+    answers = {
+        "node-2": {"file-disks": ["/srv/web1", "/srv/lost", shared]},
+        "node-3": {"file-disks": ["/srv/web1", shared]},
+    }
+    files.orphans(found.report, of, of, [N2, N3], answers)
+    said = [line.split(":", 3)[3].partition(" belongs")[0] for line in found.lines]
+    assert said == [
+        "node2.example.com:file /srv/lost",
+        f"node2.example.com:file {shared}",  # which all nodes see, once
+        "node3.example.com:file /srv/web1",  # the disk is not on that node
+    ]
+
+
+def test_a_file_that_a_job_made_meanwhile_is_no_orphan(found: Findings) -> None:
+    answers = {"node-2": {"file-disks": ["/srv/web1"]}}
+    for before, after in ((config(N2), with_file()), (with_file(), config(N2))):
+        files.orphans(found.report, before, after, [N2], answers)
+    assert found.lines == []
+
+
+def test_files_that_a_node_cannot_list(found: Findings) -> None:
+    of = with_file()
+    files.orphans(found.report, of, of, [N2], {"node-2": {"file-disks": "no such directory"}})
+    assert found.lines == [
+        "ERROR:ENODEFILESTORAGEPATHS:node:node2.example.com:files of disks: no such directory"
+    ]
+
+
+def test_what_to_do_about_a_disk_that_is_missing() -> None:
+    of = with_file()
+    disk, owner = of.disks["disk-web1"], of.instance("web1")  # type: ignore[index]
+    again = "gnt-instance recreate-disks web1 recreates it, empty"
+    assert files.remedy(disk, owner, {}) == f"there is no file /srv/web1; {again}"
+    assert files.remedy(disk, owner, {"file-disks": "failed"}).startswith("there is no file")
+    assert files.remedy(disk, None, {}).endswith("gnt-disk remove disk-web1 forgets it")
+    moved = files.remedy(disk, owner, {"file-disks": ["/srv/web1", "/mnt/web1"]})
+    assert moved == (
+        "its file was being moved, and is /mnt/web1; to move it back: mkdir -p /srv && mv"
+        " /mnt/web1 /srv/web1"
+    )
+    volume = with_file(DiskTemplate.PLAIN).disks["disk-web1"]  # type: ignore[index]
+    assert files.remedy(volume, owner, {}) == again
+
+
+# programs and directories ------------------------------------------------------------------
+
+
+def test_nodes_are_asked_for_the_programs_that_operations_run() -> None:
+    of = config(
+        node(2, ndparams={"oob_program": "/sbin/oob"}),
+        node(3, ndparams={"fence_agent": "fence_ipmilan"}),
+        use_external_mip_script=True,
+    )
+    nodes = sorted(of.nodes.values(), key=lambda item: item.name)
+    asked = hosts.checks(of, PATHS, nodes)
+    assert asked["oob-paths"] == ["/sbin/oob"]
+    assert asked["fence-agents"] == [("fence_ipmilan", "node3.example.com")]
+    assert asked["user-scripts"] == [str(PATHS.common(PATHS.master_ip_script))]
+
+
+def test_a_program_of_helpers_matters_where_a_master_may_run(found: Findings) -> None:
+    of = config(N2, N3)
+    answers = {"oob-paths": ["/sbin/oob is missing", None], "fence-agents": "failed"}
+    for item in (N2, N3):
+        hosts.node(found.report, of, PATHS, item, answers)
+    assert found.lines == [
+        "ERROR:ENODEOOBPATH:node:node2.example.com:out-of-band program: /sbin/oob is missing",
+        "ERROR:ENODEFENCING:node:node2.example.com:fence agent: failed",
+    ]
+
+
+def test_scripts_and_directories_of_a_node(found: Findings) -> None:
+    script = str(PATHS.common(PATHS.master_ip_script))
+    of = config(N3, use_external_mip_script=True, file_storage_dir="/srv/files")
+    answers = {
+        "nodesetup": ["the clock is wrong", None],
+        "user-scripts": [script, "/of/another"],
+        "file-storage-path": "it is not a directory",
+        "allowed-file-storage-paths": ["/usr", "/etc"],
+    }
+    hosts.node(found.report, of, PATHS, N3, answers)
+    hosts.node(found.report, of, PATHS, N3, {"allowed-file-storage-paths": "cannot read"})
+    assert found.lines == [
+        "ERROR:ENODESETUP:node:node3.example.com:the clock is wrong",
+        "ERROR:ENODEUSERSCRIPTS:node:node3.example.com:user scripts are missing or not"
+        f" executable: {script}",
+        "ERROR:ENODEFILESTORAGEPATHUNUSABLE:node:node3.example.com:disks of template file cannot"
+        " be in /srv/files: it is not a directory",
+        "ERROR:ENODEFILESTORAGEPATHS:node:node3.example.com:directories that no disks may be in"
+        " are allowed: /usr, /etc",
+        "ERROR:ENODEFILESTORAGEPATHS:node:node3.example.com:cannot read",
+    ]
+
+
+def test_a_node_without_guests_needs_no_directories(found: Findings) -> None:
+    of = config(file_storage_dir="/srv/files", use_external_mip_script=True)
+    item = node(3, vm_capable=False, master_capable=False)
+    hosts.node(found.report, of, PATHS, item, {"file-storage-path": "it is not a directory"})
+    assert found.lines == []
+
+
+def test_nodes_that_the_master_cannot_log_in_to(found: Findings) -> None:
+    hosts.log_in(found.report, N2, {"node3.example.com": "permission denied"})
+    hosts.log_in(found.report, N2, "no remote shell")
+    assert [line.partition("; gnt")[0] for line in found.lines] == [
+        "ERROR:ENODESSH:node:node3.example.com:the master cannot run a command here with its"
+        " remote shell: permission denied",
+        "ERROR:ENODESSH:node:node2.example.com:the master cannot run a command here with its"
+        " remote shell: no remote shell",
+    ]
+
+
+# bridges -----------------------------------------------------------------------------------
+
+
+def bridged() -> Config:
+    of = with_cluster(config(N2, N3), nicparams={"default": {"mode": "bridged", "link": "br0"}})
+    return change(with_instance(of, "web1", "node-2", "node-3"), hypervisor=HypervisorName.KVM)
+
+
+def test_bridges_that_guests_need_are_asked_for() -> None:
+    of = bridged()
+    assert bridges.checks(of, [N2, N3]) == {"bridges": ["br0"]}
+    assert bridges.checks(of, [of.nodes[of.cluster.master_node]]) == {}
+    assert bridges.checks(change(of, hypervisor=HypervisorName.FAKE), [N2, N3]) == {}
+    assert bridges.checks(change(of, nics=()), [N2, N3]) == {}
+    assert bridges.checks(change(of, forthcoming=True), [N2, N3]) == {}
+    assert bridges.checks(change(of, primary_node="node-9"), [N2, N3]) == {}
+
+
+def test_a_bridge_that_is_missing_is_named_with_who_needs_it(found: Findings) -> None:
+    answers = {
+        "node-2": {"bridges": ["br0", "br9"]},  # nobody needs br9 any more
+        "node-3": {"bridges": "ip: command failed"},
+    }
+    bridges.judge(found.report, bridged(), [N2, N3], answers)
+    assert [line.partition(";")[0] for line in found.lines] == [
+        "ERROR:ENODENET:node:node2.example.com:bridge br0 is missing, but web1 may run here",
+        "ERROR:ENODENET:node:node3.example.com:bridges: ip: command failed",
+    ]
