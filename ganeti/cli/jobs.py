@@ -97,7 +97,7 @@ def changes(call: Call, *, besides: Collection[str] = (), **more: object) -> Wir
         if (option.takes_value or option.action == "append") and option.dest not in besides
     }
     found |= more
-    if all(change in (None, {}, []) for change in found.values()):
+    if all(change in (None, {}) for change in found.values()):
         raise errors.make_invalid_error("Nothing to change: give at least one option")
     return found
 
