@@ -7,12 +7,14 @@ from typing import Any, TypeVar
 
 from ganeti import constants
 from ganeti.base.text import natural_sorted
+from ganeti.config.failover_policy import may_start_elsewhere
+from ganeti.model import repair_tags
 from ganeti.model.config import Config
+from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import HaPolicy
 from ganeti.model.network import Network
 
-Named = TypeVar("Named", Instance, Network)
+Item = TypeVar("Item", Instance, Disk, Network)
 U = TypeVar("U", bound=str)
 
 
@@ -39,7 +41,7 @@ def values(
         "instance_list": known["instance_list"]
         if known and before is not None and before.instances is config.instances
         else _lines(natural_sorted(i.name for i in config.instances.values() if i.name)),
-        "ha_instances": _list_movable(config),
+        "ha_instances": _list_ended_without_lease(config),
         "maintain_node_health": str(cluster.maintain_node_health),
         "master_candidates": _lines(node.name for node in candidates),
         "master_candidates_certs": _lines(
@@ -69,14 +71,9 @@ def values(
     return result
 
 
-def _list_movable(config: Config) -> str:
-    """Instances that a node without a lease ends, as they may be started elsewhere."""
-    found = (i.name for i in config.instances.values() if i.name and _may_move(config, i))
+def _list_ended_without_lease(config: Config) -> str:
+    found = (i.name for i in config.instances.values() if i.name and may_start_elsewhere(config, i))
     return _lines(natural_sorted(found))
-
-
-def _may_move(config: Config, instance: Instance) -> bool:
-    return config.beparams(instance).get("ha") == HaPolicy.FAILOVER
 
 
 def _lines(items: Any) -> str:
@@ -94,12 +91,15 @@ def affects(before: Config, after: Config) -> bool:
         old.cluster is not new.cluster
         or old.nodes is not new.nodes
         or old.nodegroups is not new.nodegroups
-        or (old.networks is not new.networks and _has_other_facts(old.networks, new.networks))
-        or (old.instances is not new.instances and _has_other_facts(old.instances, new.instances))
+        or _has_other_facts(old.networks, new.networks)
+        or _has_other_facts(old.instances, new.instances)
+        or _has_other_facts(old.disks, new.disks)
     )
 
 
-def _has_other_facts(old: Mapping[U, Named], new: Mapping[U, Named]) -> bool:
+def _has_other_facts(old: Mapping[U, Item], new: Mapping[U, Item]) -> bool:
+    if old is new:
+        return False
     if len(old) != len(new):
         return True
     for uuid, item in new.items():
@@ -109,8 +109,11 @@ def _has_other_facts(old: Mapping[U, Named], new: Mapping[U, Named]) -> bool:
     return False
 
 
-def _facts(item: Instance | Network) -> tuple[object, ...]:
+def _facts(item: Instance | Disk | Network) -> tuple[object, ...]:
     """What the files have of an object."""
     if isinstance(item, Instance):  # with the node goes the group, which may say something else
-        return (item.name, item.beparams.get("ha"), item.primary_node)
+        ha = item.beparams.get("ha")
+        return (item.name, ha, item.primary_node, item.disks, *repair_tags.select(item.tags))
+    if isinstance(item, Disk):
+        return (item.dev_type,)
     return (item.name,)

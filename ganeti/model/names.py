@@ -36,7 +36,7 @@ class HaPolicy(StrEnum):
     NONE = "none"
     #: it starts again when its node is back
     RESTART = "restart"
-    #: it starts elsewhere when the node is proven dead; its node ends it when it has no lease
+    #: it starts elsewhere when its node is proven dead
     FAILOVER = "failover"
 
 

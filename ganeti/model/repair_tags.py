@@ -48,11 +48,13 @@ def find_allowed(levels: Sequence[Iterable[str]]) -> Type | None:
     Of several tags of one object, the least counts.
     """
     for tags in levels:
-        kinds = [TYPES[word] for word in _words(tags) if word in TYPES]
+        words = [tag.removeprefix(PREFIX) for tag in select(tags)]
+        kinds = [TYPES[word] for word in words if word in TYPES]
         if kinds:
             return min(kinds)
     return None
 
 
-def _words(tags: Iterable[str]) -> list[str]:
-    return [tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX)]
+def select(tags: Iterable[str]) -> list[str]:
+    """Those that say something about automatic repairs."""
+    return [tag for tag in tags if tag.startswith(PREFIX)]

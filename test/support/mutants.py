@@ -44,6 +44,7 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }
 #: Module -> tests that must notice its mutants; they take less than a minute.
 TABLE: dict[str, tuple[str, ...]] = {
+    "ganeti/config/failover_policy.py": ("test/unit/ops/test_op_recovery_plans.py",),
     "ganeti/rapi/scope.py": ("test/unit/rapi/test_rapi_scope.py",),
     "ganeti/rapi/login_settings.py": ("test/unit/rapi/test_rapi_login_settings.py",),
     "ganeti/rapi/oidc_tokens.py": ("test/unit/rapi/test_rapi_oidc.py",),

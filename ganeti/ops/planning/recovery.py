@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ganeti.base.text import plural
-from ganeti.model import repair_tags
+from ganeti.config.failover_policy import explain_staying
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, HaPolicy
+from ganeti.model.names import AdminState
 from ganeti.model.node import Node
 from ganeti.model.params import BackendParams
 from ganeti.model.recovery import Attempt
-from ganeti.model.repair_tags import PREFIX, Type
 from ganeti.model.start_order import sort
-from ganeti.storage.registry import traits_of
 
 
 @dataclass(frozen=True)
@@ -64,33 +62,13 @@ def _refuse(config: Config, node: Node, item: Instance, now: float, *, everythin
         return "it is a reservation"
     if item.admin_state is not AdminState.UP:
         return f"it is marked as {item.admin_state}"
-    policy = config.beparams(item).get("ha", HaPolicy.TAGS)
-    if policy in (HaPolicy.NONE, HaPolicy.RESTART) and not everything:
-        back = ", so it starts when the node is back" if policy == HaPolicy.RESTART else ""
-        return f"its backend parameter ha is {policy}{back}"
-    alone = sorted(
-        {
-            str(disk.dev_type)
-            for disk in config.disks_of(item)
-            if not (traits_of(disk.dev_type).mirrored or traits_of(disk.dev_type).shared)
-        }
-    )
-    if alone:
-        return f"its disks ({', '.join(alone)}) are only on that node"
-    if everything:
-        return ""
+    why = explain_staying(config, item, now, everything=everything)
+    if why or everything:
+        return why
     attempt = find_attempt(item, node)
     most = config.beparams(item).get("ha_attempts", BackendParams().ha_attempts)
     if attempt is not None and attempt.number >= most:
         return f"it was tried {plural(attempt.number, 'time')}, the last time by job {attempt.job}"
-    if policy == HaPolicy.FAILOVER:
-        return ""
-    levels = [item.tags, config.groups[node.group].tags, config.cluster.tags]
-    if any(repair_tags.is_suspended(tags, now) for tags in levels):
-        return f"tag {PREFIX}suspend stops automatic repairs"
-    allowed = repair_tags.find_allowed(levels)
-    if allowed is None or allowed < Type.FAILOVER:
-        return f"tag {PREFIX}{Type.FAILOVER.word} is missing on it, its group and the cluster"
     return ""
 
 

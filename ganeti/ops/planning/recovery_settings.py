@@ -68,11 +68,11 @@ def _warn_of_short_leases(fence: float, failover: float | None) -> str:
     if not failover:
         return (
             f"WARNING: when the master is down for {acts:.0f} s, all nodes are without a lease:"
-            " instances with ha=failover are ended, and watchdogs reset their nodes"
+            " instances that may fail over are ended, and watchdogs reset their nodes"
         )
     shortest = (failover + _NEW_MASTER) / bounds.PART
     return (
         f"WARNING: nodes act for {acts:.0f} s without a master, and a new one may need"
         f" {failover + _NEW_MASTER:.0f} s: choose auto_fence_after={shortest:.0f} or more, or else"
-        " instances with ha=failover are ended when the master dies"
+        " instances that may fail over are ended when the master dies"
     )

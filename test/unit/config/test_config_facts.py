@@ -17,6 +17,7 @@ from ganeti.model.disk import Disk
 from ganeti.model.group import NodeGroup
 from ganeti.model.names import DiskTemplate
 from ganeti.model.nic import Nic
+from ganeti.model.repair_tags import PREFIX
 
 
 def volume(name: str, uuid: str = "") -> Disk:
@@ -144,10 +145,35 @@ class TestSsconf:
         assert ssconf.values(before) != ssconf.values(after)
         assert ssconf.affects(before, after)
 
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"instances": {"inst-1": instance(1, beparams={"ha": "failover"})}},
+            {"instances": {"inst-1": instance(1, tags=(f"{PREFIX}failover",))}},
+        ],
+    )
+    def test_what_decides_who_is_ended_without_a_lease_is_noticed(self, change):
+        before = config(instances={"inst-1": instance(1)})
+        after = Config(base.replace(before.data, **change))
+        assert ssconf.values(before)["ha_instances"] == ""
+        assert ssconf.values(after)["ha_instances"] == "web1.example.com"
+        assert ssconf.affects(before, after)
+
+    def test_disks_decide_who_is_ended_without_a_lease(self):
+        before = config(
+            instances={"inst-1": instance(1, beparams={"ha": "failover"}, disks=("disk-1",))}
+        )
+        shared = disk("disk-1", "web1.example.com", dev_type=DiskTemplate.SHAREDFILE)
+        after = Config(base.replace(before.data, disks={"disk-1": shared}))
+        assert ssconf.values(before)["ha_instances"] == ""
+        assert ssconf.values(after)["ha_instances"] == "web1.example.com"
+        assert ssconf.affects(before, after)
+
     def test_what_changes_no_file_is_cheap(self):
         before = config()
         same_names = {"inst-1": instance(1, tags=("new",), disks=("disk-1",))}
-        after = Config(base.replace(before.data, instances=same_names, disks={}))
+        larger = {"disk-1": disk("disk-1", "web1.example.com", size=1024)}
+        after = Config(base.replace(before.data, instances=same_names, disks=larger))
         assert ssconf.values(before) == ssconf.values(after)
         assert not ssconf.affects(before, after)
 

@@ -48,7 +48,7 @@ class Rig:
         self.lease.take(Grant(None, seconds, watchdog))
         self.lease.take(Grant(self.lease.make_stamp(), seconds, watchdog))
 
-    def list_movable(self, *names: str) -> None:
+    def list_ended(self, *names: str) -> None:
         path = self.paths.ssconf(ssconf_keys.HA_INSTANCES)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(names) + "\n")
@@ -92,7 +92,7 @@ def test_the_lease_ends_after_two_thirds_also_when_the_machine_slept(rig: Rig) -
 
 
 def test_a_guest_that_may_move_is_ended_with_the_lease(rig: Rig) -> None:
-    rig.list_movable(INSTANCE)
+    rig.list_ended(INSTANCE)
     rig.call()
     rig.node.instance_start(instance(), False, [])
     rig.clock.ahead = SECONDS * 2 / 3
@@ -101,7 +101,7 @@ def test_a_guest_that_may_move_is_ended_with_the_lease(rig: Rig) -> None:
 
 def test_a_daemon_that_starts_again_knows_its_lease(rig: Rig) -> None:
     """It may be cut off since: nobody tells it that nodes need leases."""
-    rig.list_movable(INSTANCE)
+    rig.list_ended(INSTANCE)
     rig.call()
     rig.node.instance_start(instance(), False, [])
     rig.restart()
@@ -136,7 +136,7 @@ def test_a_lease_of_another_boot_or_a_broken_file_counts_for_nothing(
 
 
 def test_other_guests_stay(rig: Rig) -> None:
-    rig.list_movable("db1.example.com")
+    rig.list_ended("db1.example.com")
     rig.call()
     rig.node.instance_start(instance(), False, [])
     rig.clock.ahead = SECONDS * 2 / 3
@@ -145,7 +145,7 @@ def test_other_guests_stay(rig: Rig) -> None:
 
 
 def test_a_lease_that_is_given_up_ends_no_guest(rig: Rig) -> None:
-    rig.list_movable(INSTANCE)
+    rig.list_ended(INSTANCE)
     rig.call()
     rig.node.instance_start(instance(), False, [])
     rig.call(seconds=0)

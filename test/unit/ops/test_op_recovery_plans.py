@@ -9,6 +9,7 @@ import pytest
 from op_samples import change, config, node, put, with_cluster, with_instance
 
 from ganeti import errors
+from ganeti.config import ssconf
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.names import AdminState
@@ -45,11 +46,18 @@ def plan(
 
 
 def reason(of: Config, *, everything: bool = False) -> str:
-    """Why web1 stays; empty when it fails over."""
+    """Why web1 stays; empty when it fails over. Nodes without a lease end what may fail over."""
     found = plan(of, everything=everything)
     assert len(found.failovers) + len(found.left) == 1
     assert found.starting == []
+    if found.failovers and not everything:
+        assert list_ended(of) == ["web1"]
     return "".join(why for _, why in found.left)
+
+
+def list_ended(of: Config) -> list[str]:
+    """Instances that a node without a lease ends."""
+    return ssconf.values(of)["ha_instances"].split()
 
 
 def test_an_instance_with_a_copy_elsewhere_fails_over() -> None:
@@ -117,6 +125,32 @@ def test_a_tag_allows_it(word: str, place: str) -> None:
     assert reason(suspended) == ""
     suspended = change(of, tags=(*of.instances["inst-web1"].tags, f"{TAG}suspend:1001"))
     assert reason(suspended) == f"tag {TAG}suspend stops automatic repairs"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"beparams": {"ha": "none"}},
+        {"beparams": {"ha": "restart"}},
+        {"beparams": {"ha": "tags"}},
+        {"beparams": {"ha": "tags"}, "tags": (f"{TAG}migrate",)},
+        {"beparams": {"ha": "tags"}, "tags": (f"{TAG}failover", f"{TAG}suspend")},
+    ],
+)
+def test_a_node_without_a_lease_keeps_what_stays_with_it(changes: dict[str, Any]) -> None:
+    assert list_ended(sample(**changes)) == []
+
+
+def test_a_node_without_a_lease_keeps_guests_whose_disks_are_only_there() -> None:
+    assert list_ended(sample("node-2")) == []
+
+
+def test_a_node_without_a_lease_ends_what_may_start_elsewhere_later() -> None:
+    """The master may do so while nobody reaches the node to tell it of a change."""
+    tags = (f"{TAG}failover", f"{TAG}suspend:1001")
+    assert list_ended(sample(beparams={"ha": "tags"}, tags=tags)) == ["web1"]
+    assert list_ended(sample(recovery=tried(51, 9))) == ["web1"]
+    assert list_ended(sample(admin_state=AdminState.DOWN)) == ["web1"]
 
 
 def test_an_attempt_is_awaited_and_repeated_up_to_a_limit() -> None:
