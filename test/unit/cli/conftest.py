@@ -31,6 +31,18 @@ def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recordin
 
 
 @pytest.fixture
+def gnt(master: RecordingMaster, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run any program in this process: its name, then its words."""
+
+    def run(name: str, *words: str) -> Ran:
+        code = program.main(programs.PROGRAMS[name], words)
+        said = capsys.readouterr()
+        return Ran(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
 def gnt_instance(master: RecordingMaster, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run gnt-instance in this process; the words are given one by one, or as one text."""
 
