@@ -17,7 +17,7 @@ import urllib.parse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -326,7 +326,7 @@ class Etcd:
 
     # one request -------------------------------------------------------------------------------
 
-    def _ask(self, path: str, request: Mapping[str, Any], end: Deadline) -> _Answer:
+    def _ask(self, path: str, request: Mapping[str, object], end: Deadline) -> _Answer:
         """Ask one member after the other, the one that answered last first.
 
         None gets more than its part of half of the time that is left: to connect, and as much for
