@@ -293,10 +293,9 @@ WALK = """() => {
     seen.add(event.target);
     if (getComputedStyle(event.target).outlineStyle === "none") unmarked.push(say(event.target));
   });
-  const isLeft = (one) => one.checkVisibility() && !seen.has(one);
-  const left = () => [...document.querySelectorAll(all)].filter(isLeft);
-  window.walk = { left: () => left().map(say), unmarked };
-  return left().length;
+  const places = () => [...document.querySelectorAll(all)].filter((one) => one.checkVisibility());
+  const left = () => places().filter((one) => !seen.has(one)).map(say);
+  window.walk = { places: () => places().length, reached: () => seen.size, left, unmarked };
 }"""
 PAGES = {
     "overview": "",
@@ -409,12 +408,16 @@ def test_each_page_is_walked_by_keyboard(
     steps = 0
     for name, path in every_page.items():
         go(page, local, path)
-        count = page.evaluate(WALK)
-        for _ in range(count + 5):
-            page.keyboard.press("Tab")
-        assert page.evaluate("window.walk.left()") == [], name
+        page.evaluate(WALK)
+        # More than once: jobs come meanwhile, and a list draws the rows that the focus scrolls to.
+        for _round in range(5):
+            for _ in range(page.evaluate("window.walk.places()") + 5):
+                page.keyboard.press("Tab")
+            if not (left := page.evaluate("window.walk.left()")):
+                break
+        assert left == [], name
         assert page.evaluate("window.walk.unmarked") == [], name
-        steps += count
+        steps += page.evaluate("window.walk.reached()")
     print(f"\n{len(every_page)} pages, {steps} places reached by the tab key")
 
 
