@@ -430,14 +430,14 @@ def _registry() -> dict[str, type[GanetiError]]:
 CLASSES: dict[str, type[GanetiError]] = _registry()
 
 
-def encode(err: BaseException) -> list[Any]:
+def encode(err: BaseException) -> list[object]:
     """``[class name, args]`` of an error; a foreign exception becomes an OpExecError."""
     if isinstance(err, GanetiError):
         return [err.wire_name, list(err.args)]
     return ["OpExecError", [f"internal error: {type(err).__name__}: {err}"]]
 
 
-def encode_known(err: BaseException) -> list[Any]:
+def encode_known(err: BaseException) -> list[object]:
     """Like :func:`encode`, with the name of a class that the programs of others know."""
     name, args = encode(err)
     return [getattr(err, "known_as", "") or name, args]

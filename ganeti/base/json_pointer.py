@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def find(value: object, pointer: str) -> Any:
+def find(value: object, pointer: str) -> object:
     """The value that a pointer names; an empty one names the whole document.
 
     Raises:

@@ -89,7 +89,7 @@ def request_bytes(value: object) -> bytes:
     return answer_bytes(value) if "msgspec" in sys.modules else dumps_bytes(value)
 
 
-def read(data: bytes) -> Any:
+def read(data: bytes) -> object:
     """What :func:`loads` returns, or raises; several times as fast for large texts and in daemons.
 
     msgspec refuses whatever is not plain JSON; then simplejson has the last word.
@@ -100,7 +100,7 @@ def read(data: bytes) -> Any:
     return loads(data)
 
 
-def read_request(data: bytes) -> Any:
+def read_request(data: bytes) -> object:
     """Like :func:`read`, of a text that somebody may have sent to do harm.
 
     A zero character and half a surrogate pair are refused: no file, path or environment can have
@@ -138,7 +138,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 @cache
-def _make_decoder() -> msgspec.json.Decoder[Any]:
+def _make_decoder() -> msgspec.json.Decoder[object]:
     import msgspec
 
     return msgspec.json.Decoder()
@@ -150,7 +150,7 @@ class _Doubled(JsonObject):
     key = ""
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> JsonObject:
+def _unique(pairs: list[tuple[str, object]]) -> JsonObject:
     found = dict(pairs)
     if len(found) == len(pairs):
         return found

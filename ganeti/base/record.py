@@ -7,7 +7,7 @@ like that; constructing one takes longer, so it is for objects of which there ar
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, dataclass_transform
+from typing import ClassVar, dataclass_transform
 
 
 @dataclass_transform(frozen_default=True)
@@ -42,7 +42,7 @@ class Record:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__}: {name} cannot be changed")
 
-    def _values(self) -> tuple[Any, ...]:
+    def _values(self) -> tuple[object, ...]:
         return tuple(self.__dict__[name] for name in self._names)
 
     def __eq__(self, other: object) -> bool:

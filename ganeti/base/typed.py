@@ -16,7 +16,7 @@ import msgspec
 T = TypeVar("T")
 
 _LOCK = threading.RLock()
-_known: set[Any] = set()
+_known: set[object] = set()
 
 
 def doc(text: str) -> msgspec.Meta:
@@ -25,14 +25,14 @@ def doc(text: str) -> msgspec.Meta:
 
 
 @overload
-def convert(value: Any, kind: type[T], **how: Any) -> T: ...
+def convert(value: object, kind: type[T], **how: Any) -> T: ...
 
 
 @overload
-def convert(value: Any, kind: Any, **how: Any) -> Any: ...
+def convert(value: object, kind: Any, **how: Any) -> Any: ...
 
 
-def convert(value: Any, kind: Any, **how: Any) -> Any:
+def convert(value: object, kind: object, **how: Any) -> object:
     """``msgspec.convert``; the first use of a type blocks others of types that are new.
 
     Raises:

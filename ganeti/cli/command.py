@@ -169,7 +169,7 @@ class Command(Record):
         rest = list(call.args)
         for arg in self.args:
             if arg.most is None:
-                given: Any = rest
+                given: object = rest
             else:
                 given = rest.pop(0) if rest else None
             if arg.field:

@@ -140,7 +140,7 @@ def options(
             yield option
 
 
-def _switches(field: Field, each: Mapping[Any, tuple[str, ...]]) -> Iterator[Option]:
+def _switches(field: Field, each: Mapping[object, tuple[str, ...]]) -> Iterator[Option]:
     """A switch for each of some values; of a field that is not a list only one may be given."""
     name, kind, _default, choices, _doc = field
     take = None

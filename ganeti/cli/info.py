@@ -49,7 +49,7 @@ def show(call: Call, data: object) -> None:
         print(dump(data, formats.yaml_scalar if form == "yaml" else None), end="")
 
 
-def _convert_pairs(data: object) -> Any:
+def _convert_pairs(data: object) -> object:
     """A structure with mappings in place of pairs."""
     pairs = _pairs(data)
     if pairs is not None:
@@ -59,7 +59,7 @@ def _convert_pairs(data: object) -> Any:
     return data.value if isinstance(data, Flow) else data
 
 
-def dump(data: object, exact: Callable[[Any], str] | None = None) -> str:
+def dump(data: object, exact: Callable[[object], str] | None = None) -> str:
     """The text of a structure, with a line break at its end.
 
     ``exact`` writes values that keep their type; without it they are Ganeti's text.
@@ -69,7 +69,7 @@ def dump(data: object, exact: Callable[[Any], str] | None = None) -> str:
     return "".join(_parts(_keys(data, exact), 0, lambda value, _: exact(value), after_key=False))
 
 
-def _keys(data: object, exact: Callable[[Any], str]) -> Any:
+def _keys(data: object, exact: Callable[[object], str]) -> object:
     """A structure whose keys are written like its values, so that ``no`` or ``1`` stays a text."""
     pairs = _pairs(data)
     if pairs:

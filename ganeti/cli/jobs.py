@@ -62,10 +62,10 @@ def _common(call: Call) -> WireOp:
     return result
 
 
-def reason_trail(call: Call) -> list[list[Any]]:
+def reason_trail(call: Call) -> list[list[object]]:
     """Who asks for it: the text of ``--reason`` if there is one, then program and command."""
     now = nanoseconds(call.clock.now())
-    trail: list[list[Any]] = []
+    trail: list[list[object]] = []
     if call.opts.reason:
         trail.append(["gnt:user", call.opts.reason, now])
     return [*trail, [f"gnt:client:{call.program}", call.command, now]]
@@ -158,7 +158,7 @@ def wait(
 def _follow(client: Client, job_id: int, feedback: Feedback) -> None:
     """Report the log of a job until it has ended."""
     line = notices.StatusLine()
-    values: list[Any] | None = None
+    values: list[object] | None = None
     serial: int | None = None
     try:
         while True:
@@ -221,7 +221,7 @@ def _lines(entry: LogEntry) -> list[str]:
     return [f"{moment} {text}" for text in texts]
 
 
-def _results(client: Client, job_id: int) -> list[Any]:
+def _results(client: Client, job_id: int) -> list[object]:
     rows = client.query_jobs([job_id], ["status", "opstatus", "opresult", "archived"])
     if not rows or rows[0][0] is None:
         raise errors.JobLost(f"Job with id {job_id} lost")

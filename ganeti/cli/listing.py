@@ -67,7 +67,7 @@ def show_list(
     texts: Mapping[str, output.Format] | None = None,
     name_field: str = "name",
     numeric: bool = False,
-    condition: list[Any] | None = None,
+    condition: list[object] | None = None,
     extra_fields: Sequence[str] = (),
     on_terminal: OnTerminal | None = None,
     limit: int | None = None,

@@ -17,7 +17,7 @@ OTHER = "Other"
 GROUPS = (GENERAL, SELECTION, OUTPUT, JOB, OTHER)
 
 #: Name of a kind of value and the function that reads it.
-READERS: Mapping[str, Callable[[str], Any]] = {
+READERS: Mapping[str, Callable[[str], object]] = {
     "string": str,
     "choice": str,
     "int": values.integer,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
 from ganeti.base.text import nearest
 from ganeti.cli.option import READERS, Option
@@ -70,7 +69,7 @@ def parse(
     return result, args + rest
 
 
-def _copy_of(default: object) -> Any:
+def _copy_of(default: object) -> object:
     """A default that belongs to this run of the command alone."""
     return default.copy() if isinstance(default, list | dict) else default
 
@@ -151,7 +150,7 @@ def _apply(option: Option, flag: str, text: str, result: SimpleNamespace) -> Non
         setattr(result, option.dest, value)
 
 
-def _read(option: Option, flag: str, text: str) -> Any:
+def _read(option: Option, flag: str, text: str) -> object:
     if option.choices and text not in option.choices:
         raise UsageError(
             f"option {flag}: invalid value '{text}'; choose from {', '.join(option.choices)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 from ganeti import errors
 from ganeti.base.text import nearest, plural
@@ -98,7 +97,7 @@ def refuse_unknown(
             raise errors.make_unknown_error(f"There is no {what} '{name}'{nearest(name, known)}")
 
 
-def _queries(client: Client) -> dict[str, Callable[[list[str], list[str]], list[list[Any]]]]:
+def _queries(client: Client) -> dict[str, Callable[[list[str], list[str]], list[list[object]]]]:
     return {
         "image": client.query_images,
         "instance": client.query_instances,

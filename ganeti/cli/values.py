@@ -7,7 +7,6 @@ parser adds which option it was. Key-value options raise ParameterError, as wron
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import units
@@ -262,7 +261,7 @@ def disk_state(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, JsonObject]
     return result
 
 
-def value_of_switches(given: Sequence[object], names: Mapping[Any, str]) -> Any:
+def value_of_switches(given: Sequence[object], names: Mapping[object, str]) -> object:
     """The value that switches chose; ``names`` are the switches of all values.
 
     Raises:

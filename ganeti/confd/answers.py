@@ -88,11 +88,11 @@ class View:
         return Reply(status=Status.OK, answer=answer, serial=number)
 
 
-def _ping(view: View, _query: Any) -> Reply:
+def _ping(view: View, _query: object) -> Reply:
     return view.ok(view.config.data.version)
 
 
-def _node_role(view: View, query: Any) -> Reply:
+def _node_role(view: View, query: object) -> Reply:
     if not isinstance(query, str):
         return _WRONG
     node = view.nodes.get(query)
@@ -109,7 +109,7 @@ def _role(config: Config, node: Node) -> int:
     return OFFLINE if node.offline else REGULAR
 
 
-def _node_ip(view: View, query: Any) -> Reply:
+def _node_ip(view: View, query: object) -> Reply:
     """One address: the node of its instance; a list of addresses: a reply for each."""
     if not isinstance(query, dict):
         return _WRONG
@@ -126,7 +126,7 @@ def _node_ip(view: View, query: Any) -> Reply:
     return view.ok([[int(item.status), item.answer, item.serial] for item in found])
 
 
-def _answer_by_instance_ip(view: View, link: str, address: Any) -> Reply:
+def _answer_by_instance_ip(view: View, link: str, address: object) -> Reply:
     if not isinstance(address, str):
         return _WRONG
     item = view.links.get(link, {}).get(address)
@@ -136,7 +136,7 @@ def _answer_by_instance_ip(view: View, link: str, address: Any) -> Reply:
     return view.ok(node.primary_ip, node.serial_no)
 
 
-def _master(view: View, query: Any) -> Reply:
+def _master(view: View, query: object) -> Reply:
     config = view.config
     if query is None:
         return view.ok(config.master.name)
@@ -147,21 +147,21 @@ def _master(view: View, query: Any) -> Reply:
     return view.ok([values[int(field)] for field in fields])
 
 
-def _node_ips(view: View, _query: Any) -> Reply:
+def _node_ips(view: View, _query: object) -> Reply:
     return view.ok([node.primary_ip for node in view.config.nodes.values()])
 
 
-def _candidate_ips(view: View, _query: Any) -> Reply:
+def _candidate_ips(view: View, _query: object) -> Reply:
     return view.ok([node.primary_ip for node in view.config.candidates()])
 
 
-def _instance_ips(view: View, query: Any) -> Reply:
+def _instance_ips(view: View, query: object) -> Reply:
     if query is not None and not isinstance(query, str):
         return _WRONG
     return view.ok(sorted(view.links.get(query or view.default_link, {})))
 
 
-def _minors(view: View, query: Any) -> Reply:
+def _minors(view: View, query: object) -> Reply:
     """``[node, minor, instance, disk, role, peer]`` of each DRBD disk of a node."""
     if not isinstance(query, str):
         return _WRONG
@@ -182,7 +182,7 @@ def _minors(view: View, query: Any) -> Reply:
     return view.ok(sorted(found, key=lambda row: int(row[1])), node.serial_no)
 
 
-def _node_instances(view: View, query: Any) -> Reply:
+def _node_instances(view: View, query: object) -> Reply:
     if not isinstance(query, str):
         return _WRONG
     node = view.nodes.get(query)
@@ -196,7 +196,7 @@ def _node_instances(view: View, query: Any) -> Reply:
     return view.ok(found, node.serial_no)
 
 
-def _disks(view: View, query: Any) -> Reply:
+def _disks(view: View, query: object) -> Reply:
     if not isinstance(query, str):
         return _WRONG
     item = view.instances.get(query)
@@ -206,7 +206,7 @@ def _disks(view: View, query: Any) -> Reply:
     return view.ok(found, item.serial_no)
 
 
-def _config_value(view: View, query: Any) -> Reply:
+def _config_value(view: View, query: object) -> Reply:
     if not isinstance(query, str):
         return _WRONG
     try:
@@ -217,11 +217,11 @@ def _config_value(view: View, query: Any) -> Reply:
         return _WRONG
 
 
-def _collectors(view: View, _query: Any) -> Reply:
+def _collectors(view: View, _query: object) -> Reply:
     return view.ok(view.config.cluster.data_collectors)
 
 
-_ANSWERS: Mapping[int, Callable[[View, Any], Reply]] = {
+_ANSWERS: Mapping[int, Callable[[View, object], Reply]] = {
     Kind.PING: _ping,
     Kind.NODE_ROLE: _node_role,
     Kind.NODE_IP_BY_INSTANCE_IP: _node_ip,

@@ -90,7 +90,7 @@ class Sealed:
 
     salt: str
     #: the inner message
-    message: Mapping[str, Any]
+    message: Mapping[str, object]
     signature: str
 
 

@@ -100,7 +100,7 @@ def _keys(old: JsonObject, new: JsonObject, names: Iterable[str]) -> list[JsonOb
 
 def leaves(
     path: Path, old: object, new: object, *, exact: bool = False
-) -> Iterator[tuple[Path, Any, Any]]:
+) -> Iterator[tuple[Path, object, object]]:
     """Values that differ in two trees.
 
     Nothing, and an empty or false value, are the same unless they must be ``exact``.

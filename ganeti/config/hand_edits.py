@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio, sealed_file
@@ -36,9 +35,9 @@ def describe(old: object, new: object) -> list[str]:
     return lines or ["only its form (spaces, order of keys)"]
 
 
-def _objects(raw: object) -> dict[str, tuple[str, Any]]:
+def _objects(raw: object) -> dict[str, tuple[str, object]]:
     """Place -> name and values of each object; what is not in one is at the place ''."""
-    found: dict[str, tuple[str, Any]] = {}
+    found: dict[str, tuple[str, object]] = {}
     rest = {}
     for key, value in raw.items() if isinstance(raw, dict) else ():
         if key == "cluster" or key not in differences.KINDS or not isinstance(value, dict):

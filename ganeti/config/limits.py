@@ -8,7 +8,6 @@ parameter and a new key of a disk are refused until somebody marks them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
 
@@ -239,7 +238,7 @@ def _find_given_fields(value: msgspec.Struct) -> list[msgspec.structs.FieldInfo]
     ]
 
 
-def _default(info: msgspec.structs.FieldInfo) -> Any:
+def _default(info: msgspec.structs.FieldInfo) -> object:
     if info.default_factory is not msgspec.NODEFAULT:
         return info.default_factory()
     return info.default

@@ -287,7 +287,7 @@ def _convert(value: object, wanted: type, what: str) -> Any:
 # static state --------------------------------------------------------------------------------
 
 
-def hv_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> JsonObject:
+def hv_state(current: Mapping[str, Any] | None, change: Mapping[str, object]) -> JsonObject:
     """State of hypervisors ``{hypervisor: {key: number}}`` after a change.
 
     Raises:
@@ -300,7 +300,7 @@ def hv_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Js
     return {name: values for name, values in result.items() if values}
 
 
-def disk_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> JsonObject:
+def disk_state(current: Mapping[str, Any] | None, change: Mapping[str, object]) -> JsonObject:
     """State of volume groups ``{"plain": {name: {key: MiB}}}`` after a change.
 
     Raises:

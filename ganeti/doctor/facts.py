@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 
 class Stage(StrEnum):
@@ -22,7 +21,7 @@ class Stage(StrEnum):
 class Wish:
     """What the cluster needs on this server. None: nobody has said."""
 
-    hypervisors: Mapping[str, Mapping[str, Any]] | None = None
+    hypervisors: Mapping[str, Mapping[str, object]] | None = None
     templates: tuple[str, ...] | None = None
     volume_group: str | None = None
     helper: str | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ganeti.errors import ErrorCode, OpPrereqError
 from ganeti.filters.glob import GLOB_CHARS, glob_to_regex
@@ -18,7 +17,7 @@ def filter_of_arguments(
     name_field: str = "name",
     numeric: bool = False,
     force_filter: bool = False,
-) -> list[Any] | None:
+) -> list[object] | None:
     """The filter, in its JSON form, that the arguments of a list command ask for.
 
     ``force_filter`` is the option ``--filter``; ``numeric`` lists have numbers as names. No
@@ -40,7 +39,7 @@ def filter_of_arguments(
     return ["|", *(_condition(arg, name_field, numeric) for arg in args)]
 
 
-def _condition(arg: str, name_field: str, numeric: bool) -> list[Any]:
+def _condition(arg: str, name_field: str, numeric: bool) -> list[object]:
     if numeric:
         if not (arg.isascii() and arg.lstrip("-+").isdigit()):
             raise OpPrereqError(

@@ -236,7 +236,7 @@ def _equal(column: Column[R], operand: Operand, value: Value) -> Predicate[R]:
 
 
 def _compare_other(
-    column: Column[R], operand: Operand, holds: Callable[[Any, Any], bool], value: Value
+    column: Column[R], operand: Operand, holds: Callable[[object, object], bool], value: Value
 ) -> Predicate[R]:
     wanted = "a text" if isinstance(value, str) else "a number"
     types: tuple[type, ...] = (str,) if isinstance(value, str) else (int, float)
@@ -255,7 +255,7 @@ def _compare_other(
 
 
 def _compare_seconds(
-    column: Column[R], operand: Operand, holds: Callable[[Any, Any], bool], value: Value
+    column: Column[R], operand: Operand, holds: Callable[[object, object], bool], value: Value
 ) -> Predicate[R]:
     def test(row: R) -> bool:
         status, got = column(row)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ganeti.errors import QueryFilterParseError
 
@@ -99,7 +99,7 @@ class _Open:
     """A logic operator whose operands are being read."""
 
     operator: str
-    rest: list[Any]
+    rest: list[object]
     done: list[Filter] = field(default_factory=list)
 
     def close(self) -> Filter:
@@ -235,7 +235,7 @@ def _quote(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
-def to_wire(tree: Filter | None) -> list[Any] | None:
+def to_wire(tree: Filter | None) -> list[object] | None:
     """The JSON form of a tree; ``from_wire`` returns an equal tree."""
     if tree is None:
         return None

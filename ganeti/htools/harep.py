@@ -8,7 +8,6 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import text
@@ -154,7 +153,7 @@ def _finish(state: State, item: Instance, one: Repair) -> None:
         state.retag(item, one, dataclasses.replace(one, result=result, time=int(state.now)))
 
 
-def _any(name: str, values: tuple[int, ...]) -> list[Any]:
+def _any(name: str, values: tuple[int, ...]) -> list[object]:
     return ["|", *(["=", name, value] for value in values)]
 
 

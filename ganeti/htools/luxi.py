@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ganeti.base.json_types import JsonObject
 from ganeti.htools import objects
@@ -37,7 +36,7 @@ def read(socket: str, static_memory: int) -> Cluster:
 def _rows(client: Client, kind: str, fields: tuple[str, ...]) -> list[JsonObject]:
     result = client.query(kind, fields)
 
-    def value(cell: tuple[int, object]) -> Any:
+    def value(cell: tuple[int, object]) -> object:
         return cell[1] if cell[0] == 0 else None
 
     return [dict(zip(fields, map(value, row))) for row in result.data]

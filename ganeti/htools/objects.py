@@ -73,7 +73,7 @@ def _set_aside(raw: JsonObject, info: JsonObject) -> JsonObject:
     return result
 
 
-def _node(raw: JsonObject, master: Any, hypervisor: Any, static_memory: int) -> Node:
+def _node(raw: JsonObject, master: object, hypervisor: Any, static_memory: int) -> Node:
     where = f"node {raw.get('name') or '?'}"
     name = wire.take(raw, "name", str, where)
     group = wire.take(raw, "group.uuid", str, where)

@@ -214,7 +214,7 @@ def _take(values: Values, option: Option, value: str | None, rest: Iterator[str]
         values.options[option.key] = read
 
 
-def _read(option: Option, value: str | None) -> Any:
+def _read(option: Option, value: str | None) -> object:
     if value is None:
         return option.choices[0] if option.choices else ""
     try:

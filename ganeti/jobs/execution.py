@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ganeti.model.job import Submitter
 from ganeti.opcodes.base import OpCode
@@ -65,7 +65,7 @@ class Execution(Protocol):
             GanetiError: the operation is refused.
         """
 
-    def run(self) -> Any:
+    def run(self) -> object:
         """Check and run; blocks as long as the operation takes. Returns the result."""
 
     def close(self) -> None:

@@ -175,7 +175,7 @@ class _Compiler(Generic[R]):
 
     def __init__(
         self,
-        getter: Callable[[str], Callable[[R], Any]],
+        getter: Callable[[str], Callable[[R], object]],
         *,
         comparisons_only: bool = False,
         watermark: int | None = None,
@@ -227,7 +227,7 @@ class _Compiler(Generic[R]):
         return value
 
 
-def _make_column(get: Callable[[R], Any], fits: Callable[[Any], bool]) -> Column[R]:
+def _make_column(get: Callable[[R], object], fits: Callable[[object], bool]) -> Column[R]:
     def column(row: R) -> Cell:
         value = get(row)
         return 0, value if fits(value) else None
@@ -235,7 +235,7 @@ def _make_column(get: Callable[[R], Any], fits: Callable[[Any], bool]) -> Column
     return column
 
 
-def _fits(condition: tree.Condition) -> Callable[[Any], bool]:
+def _fits(condition: tree.Condition) -> Callable[[object], bool]:
     """Whether a value has the type that a condition can be asked of."""
     if isinstance(condition, tree.Truth):
         return lambda value: isinstance(value, bool)
@@ -264,7 +264,7 @@ def _id_getter(name: str) -> Get:
 def _parameter_getter(name: str) -> Get:
     path = name.split(".")
 
-    def get(op: object) -> Any:
+    def get(op: object) -> object:
         value = op
         for key in path:
             if not isinstance(value, dict):
@@ -286,7 +286,7 @@ def _reason_getter(name: str) -> Get:
     return lambda entry: entry[place]
 
 
-def _trail(op: Op) -> Sequence[Sequence[Any]]:
+def _trail(op: Op) -> Sequence[Sequence[object]]:
     return op.get("reason") or ()
 
 

@@ -90,7 +90,7 @@ class Book:
         job = self.jobs.get(job_id)
         return None if job is None else job.shown
 
-    def view(self, read: Callable[[JobRecord], Any], job_id: int) -> Any:
+    def view(self, read: Callable[[JobRecord], object], job_id: int) -> Any:
         """``read(record)`` while the record holds still; JobLost for an unknown live job."""
         with self.mutex:
             job = self.jobs.get(job_id)
@@ -99,7 +99,7 @@ class Book:
             return read(job.shown)
 
     def read_all(
-        self, read: Callable[[JobRecord], Any], job_ids: Iterable[int] | None = None
+        self, read: Callable[[JobRecord], object], job_ids: Iterable[int] | None = None
     ) -> list[Any]:
         """``read(record)`` for live jobs in order of their ids; unknown ids are left out."""
         with self.mutex:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Flag, auto
-from typing import Any
 
 import msgspec
 
@@ -67,20 +66,20 @@ class LocksHeld(Event):
 
 @dataclass(frozen=True)
 class OpDone(Event):
-    result: Any
+    result: object
 
 
 @dataclass(frozen=True)
 class OpFailed(Event):
     """``error`` is encoded: ``[class name, args]``."""
 
-    error: list[Any]
+    error: list[object]
 
 
 @dataclass(frozen=True)
 class Logged(Event):
     kind: str
-    message: Any
+    message: object
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class CancelDone(Event):
 class Rejected(Event):
     """A filter rule does not let the job begin, ever; ``error`` is encoded."""
 
-    error: list[Any]
+    error: list[object]
 
 
 @dataclass(frozen=True)

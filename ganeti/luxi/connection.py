@@ -78,7 +78,7 @@ class Connection:
         data: bytes = self._read(calls.result_bytes, name, args)
         return data
 
-    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[object]) -> Any:
+    def _read(self, decode: Callable[[bytes], object], name: str, args: Sequence[object]) -> Any:
         method = calls.find(name)
         calls.bind(method, args)
         message = calls.encode_request(name, args)

@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from ganeti import errors
 from ganeti.base import files
@@ -128,7 +128,7 @@ class Quick(Protocol):
     the same bytes, and does not raise. What the function raises, the handler is asked again.
     """
 
-    def __call__(self, method: str, args: JsonObject) -> Callable[[], Any] | None: ...
+    def __call__(self, method: str, args: JsonObject) -> Callable[[], object] | None: ...
 
 
 class QuickAnswers:
@@ -138,11 +138,11 @@ class QuickAnswers:
         self._quick = quick
         self._kept = lru_cache(_KEPT)(self._find)
 
-    def find(self, data: bytes) -> Callable[[], Any] | None:
+    def find(self, data: bytes) -> Callable[[], object] | None:
         """What answers these bytes, if they are one small request that need not go to the pool."""
         return None if len(data) > _SMALL else self._kept(data)
 
-    def _find(self, data: bytes) -> Callable[[], Any] | None:
+    def _find(self, data: bytes) -> Callable[[], object] | None:
         if data.find(TERMINATOR) != len(data) - 1:
             return None
         try:

@@ -6,7 +6,6 @@ import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
 from ganeti.base import jsonio, position
 from ganeti.base.clock import SYSTEM, Clock
@@ -279,7 +278,7 @@ class Core:
     def cluster_info(self) -> JsonObject:
         return facts.cluster_info(self.store.current, self.facts)
 
-    def config_values(self, fields: Sequence[str]) -> list[Any]:
+    def config_values(self, fields: Sequence[str]) -> list[object]:
         return facts.config_values(
             self.store.current, self.facts, fields, drained=lambda: self.queue.drained
         )

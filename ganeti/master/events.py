@@ -290,11 +290,11 @@ def _words(obj: Any) -> tuple[str, ...]:
     return (name, obj.uuid) if name else (obj.uuid,)
 
 
-def _differences(old: Any, new: Any) -> list[str]:
+def _differences(old: object, new: Any) -> list[str]:
     """Names of the attributes that differ, without those that always do."""
     names = new.__struct_fields__
     return [n for n in names if n not in STAMPS and getattr(old, n) != getattr(new, n)]
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     return str(value) if isinstance(value, str) else value

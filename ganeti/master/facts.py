@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from ganeti import constants
 from ganeti.base import files
@@ -99,7 +98,7 @@ def cluster_info(config: Config, facts: Facts) -> JsonObject:
 
 
 #: Configuration values that are in memory.
-_IN_MEMORY: Mapping[str, Callable[[Config], Any]] = {
+_IN_MEMORY: Mapping[str, Callable[[Config], object]] = {
     "cluster_name": lambda config: config.cluster.cluster_name,
     "master_node": lambda config: config.master.name,
     "modify_ssh_setup": lambda config: config.cluster.modify_ssh_setup,
@@ -119,9 +118,9 @@ def is_quick(fields: object) -> bool:
 
 def config_values(
     config: Config, facts: Facts, fields: Sequence[str], *, drained: Callable[[], bool]
-) -> list[Any]:
+) -> list[object]:
     """The answer of QueryConfigValues; None for a field that does not exist."""
-    files: dict[str, Callable[[], Any]] = {
+    files: dict[str, Callable[[], object]] = {
         "watcher_pause": facts.watcher_pause,
         "drain_flag": drained,
     }

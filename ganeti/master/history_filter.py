@@ -109,10 +109,10 @@ class Wanted:
     def _may_match_container(self, container: str) -> bool:
         return self._container in (None, container)
 
-    def _find_known(self, config: Config) -> list[tuple[str, str, Any]]:
+    def _find_known(self, config: Config) -> list[tuple[str, str, object]]:
         """Objects of today; a short name of a node or an instance becomes the whole name."""
         cluster = config.cluster
-        exact: list[tuple[str, str, Any]] = [
+        exact: list[tuple[str, str, object]] = [
             (container, uuid, obj)
             for container in CONTAINERS
             if self._may_match_container(container)

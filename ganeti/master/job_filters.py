@@ -76,7 +76,7 @@ def check_uuid(raw: object) -> str:
     return raw
 
 
-def _check_trail(raw: object) -> list[list[Any]]:
+def _check_trail(raw: object) -> list[list[object]]:
     if not isinstance(raw, list) or not all(map(_is_entry, raw)):
         raise errors.make_invalid_error(
             "a reason trail must be a list of [source, text, time in nanoseconds]",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import clock
@@ -30,7 +29,7 @@ def query(core: Core, job: int, names: Sequence[str]) -> JsonObject:
     nodes = [config.node(name) for name in names] or list(config.nodes.values())
     since = _submitted_at(core.queue, job)
     answers = core.rpc.limit_time(_PATIENCE).call_many(nodes, NodeCalls.job_log, job, since or 0.0)
-    lines: list[list[Any]] = []
+    lines: list[list[object]] = []
     failed: dict[str, str] = {}
     cut = []
     for answer in answers.values():

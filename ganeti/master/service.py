@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import files, jsonio
@@ -65,7 +64,7 @@ _OF_JOBS = frozenset(
 class _Live:
     """An answer that needs calls to nodes."""
 
-    get: Callable[[], Any]
+    get: Callable[[], object]
 
 
 class Service:
@@ -96,7 +95,7 @@ class Service:
             "WaitForJobChange": self._wait,
             "WaitForEvents": self._wait_for_events,
         }
-        self._methods: dict[str, Callable[[JsonObject, Credentials], Any]] = {
+        self._methods: dict[str, Callable[[JsonObject, Credentials], object]] = {
             "Query": self._query,
             "QueryFields": self._query_fields,
             "QueryNodes": lambda a, _p: self._classic("node", a),
@@ -187,7 +186,7 @@ class Service:
         self._consoles.stop()
         self._notifier.stop()
 
-    def answer_quickly(self, method: str, args: JsonObject) -> Callable[[], Any] | None:
+    def answer_quickly(self, method: str, args: JsonObject) -> Callable[[], object] | None:
         """What answers a request that takes less than to wake a thread for it; never raises."""
         if method == "QueryConfigValues" and facts.is_quick(args["fields"]):
             return lambda: self._config_values(args, None)
@@ -199,15 +198,15 @@ class Service:
 
     # queries -----------------------------------------------------------------------------
 
-    def _query(self, args: JsonObject, _peer: Credentials | None) -> Any:
+    def _query(self, args: JsonObject, _peer: Credentials | None) -> object:
         what, redacted = str(args["what"]), bool(args.get("redacted"))
         query = engine.Query(what, args["fields"], args["qfilter"], redacted=redacted)
         return self._run(query, lambda answer: answer)
 
-    def _run(self, query: engine.Query, finish: Callable[[engine.QueryAnswer], Any]) -> Any:
+    def _run(self, query: engine.Query, finish: Callable[[engine.QueryAnswer], object]) -> object:
         sources, clock = self._core.sources(), self._core.clock
 
-        def run() -> Any:
+        def run() -> object:
             begin = clock.monotonic()
             answer = query.run(sources)
             self._core.requests.query_times.observe(clock.monotonic() - begin)
@@ -216,17 +215,17 @@ class Service:
         return _Live(run) if query.asks_nodes else run()
 
     @staticmethod
-    def _query_fields(args: JsonObject, _peer: Credentials) -> Any:
+    def _query_fields(args: JsonObject, _peer: Credentials) -> object:
         return engine.fields_of(str(args["what"]), args["fields"])
 
-    def _classic(self, what: str, args: JsonObject) -> Any:
+    def _classic(self, what: str, args: JsonObject) -> object:
         lock, redacted = bool(args.get("lock", False)), bool(args.get("redacted"))
         query = compile_query(
             self._core.sources(), what, args["names"], args["fields"], lock, redacted=redacted
         )
         return self._run(query, strip_statuses)
 
-    def _query_exports(self, args: JsonObject, _peer: Credentials) -> Any:
+    def _query_exports(self, args: JsonObject, _peer: Credentials) -> object:
         names = {"names": args["nodes"], "fields": EXPORT_FIELDS, "lock": args["lock"]}
         return self._classic("export", names)
 
@@ -234,13 +233,13 @@ class Service:
         found = facts.cluster_info(self._core.store.current, self._core.facts)
         return dict(redaction.hide(found)) if args.get("redacted") else found
 
-    def _config_values(self, args: JsonObject, _peer: Credentials | None) -> Any:
+    def _config_values(self, args: JsonObject, _peer: Credentials | None) -> object:
         core = self._core
         return facts.config_values(
             core.store.current, core.facts, args["fields"], drained=lambda: core.queue.drained
         )
 
-    def _query_tags(self, args: JsonObject, _peer: Credentials) -> Any:
+    def _query_tags(self, args: JsonObject, _peer: Credentials) -> object:
         kind, name = str(args["kind"]), args["name"]
         known = ("cluster", "nodegroup", "node", "instance", "network", "disk")
         if kind not in known:
@@ -252,17 +251,17 @@ class Service:
     def _auto_archive(self, args: JsonObject, _peer: Credentials) -> list[int]:
         return list(self._core.queue.auto_archive(args["age"], min(args["tmout"], 60.0)))
 
-    def _cancel(self, args: JsonObject, _peer: Credentials) -> list[Any]:
+    def _cancel(self, args: JsonObject, _peer: Credentials) -> list[object]:
         return list(self._core.queue.cancel(_job_id(args["job"])))
 
-    def _change_priority(self, args: JsonObject, _peer: Credentials) -> list[Any]:
+    def _change_priority(self, args: JsonObject, _peer: Credentials) -> list[object]:
         return list(self._core.queue.set_priority(_job_id(args["job"]), args["priority"]))
 
     def _set_drain(self, args: JsonObject, _peer: Credentials) -> bool:
         self._core.queue.set_drained(args["flag"])
         return True
 
-    def _set_watcher_pause(self, args: JsonObject, _peer: Credentials) -> Any:
+    def _set_watcher_pause(self, args: JsonObject, _peer: Credentials) -> object:
         """Pause the watchers of all nodes; one that does not answer keeps its own running."""
         until, path = args["until"], self._core.paths.watcher_pause
         if until is None:
@@ -292,15 +291,15 @@ class Service:
 
     # job filters -------------------------------------------------------------------------
 
-    def _query_job_log(self, args: JsonObject, _peer: Credentials) -> Any:
+    def _query_job_log(self, args: JsonObject, _peer: Credentials) -> object:
         number = _job_id(args["job"])
         return _Live(lambda: job_log.query(self._core, number, args["nodes"]))
 
-    def _query_metrics(self, _args: JsonObject, _peer: Credentials) -> Any:
+    def _query_metrics(self, _args: JsonObject, _peer: Credentials) -> object:
         self._core.survey.note_interest()
         return measures.collect(self._core)
 
-    def _query_samples(self, args: JsonObject, _peer: Credentials) -> Any:
+    def _query_samples(self, args: JsonObject, _peer: Credentials) -> object:
         core = self._core
         what = (args["kind"], args["name"], args["range"])
         return _Live(lambda: samples.read(core.store, core.rpc, core.clock, *what))
@@ -349,7 +348,7 @@ class Service:
         timeout = min(float(args["tmout"]), constants.WAIT_FOR_JOB_CHANGE_CAP)
         redacted = bool(args.get("redacted"))
 
-        def check(last: bool) -> list[Any] | None:
+        def check(last: bool) -> list[object] | None:
             entries, done = self._log_after(job_id, seen_log or 0)
             values = classic(self._core.sources(), "job", [job_id], fields, redacted=redacted)[0]
             if entries or done or last or seen is None or values != seen:
@@ -390,13 +389,13 @@ class Service:
         reply.on_abandoned = lambda: self._waiting.drop(wait)
         self._waiting.add(wait, timeout)
 
-    def _log_after(self, job_id: int, serial: int) -> tuple[list[Any], bool]:
+    def _log_after(self, job_id: int, serial: int) -> tuple[list[object], bool]:
         """Log entries with a higher serial, and whether the job is finished."""
 
-        def read(record: JobRecord) -> tuple[list[Any], bool]:
+        def read(record: JobRecord) -> tuple[list[object], bool]:
             return [entry for _index, entry in record.log_after(serial)], record.finalized
 
-        found: tuple[list[Any], bool] = self._core.queue.view(read, job_id)
+        found: tuple[list[object], bool] = self._core.queue.view(read, job_id)
         return found
 
 

@@ -62,7 +62,7 @@ class MasterSources:
         return {name: self._config.cluster.hvparams.get(name, {}) for name in names}
 
     def node_info(self, requests: Mapping[NodeUuid, NodeRequest]) -> Answers[NodeInfo]:
-        arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {
+        arguments: dict[NodeUuid, tuple[Node, tuple[object, ...]]] = {
             uuid: (
                 self._config.nodes[uuid],
                 (list(request.units), list(self._hvparams(request.hypervisors).items())),
@@ -83,7 +83,7 @@ class MasterSources:
         by_node: dict[NodeUuid, list[Instance]] = {}
         for instance in instances:
             by_node.setdefault(instance.primary_node, []).append(instance)
-        arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {}
+        arguments: dict[NodeUuid, tuple[Node, tuple[object, ...]]] = {}
         for uuid, group in by_node.items():
             node = self._config.nodes[uuid]
             params = {i.name: (annotate.instance(self._config, i), node.name) for i in group}
@@ -147,7 +147,7 @@ class MasterSources:
         )
 
 
-def _states(answers: Mapping[NodeUuid, Answer[Any]]) -> dict[NodeUuid, NodeAnswer[Any]]:
+def _states(answers: Mapping[NodeUuid, Answer[object]]) -> dict[NodeUuid, NodeAnswer[Any]]:
     return {uuid: _state(answer) for uuid, answer in answers.items()}
 
 

@@ -47,7 +47,7 @@ class Submissions:
         """One job, also while the queue is drained; returns its id."""
         return self._take_in([args["ops"]], identify(peer), ignore_drain=True)[0]
 
-    def submit_many(self, args: JsonObject, peer: Credentials) -> list[list[Any]]:
+    def submit_many(self, args: JsonObject, peer: Credentials) -> list[list[object]]:
         """All jobs or none; returns ``[True, id]`` for each."""
         ids = self._take_in(args["jobs"], identify(peer))
         return [[True, job_id] for job_id in ids]

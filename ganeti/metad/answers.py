@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from ganeti.base import jsonio
 from ganeti.base.json_types import JsonObject
@@ -81,7 +81,7 @@ def _describe(instance: InstanceMetadata) -> JsonObject:
     }
 
 
-def _parameters(instance: InstanceMetadata) -> dict[str, tuple[Any, str]]:
+def _parameters(instance: InstanceMetadata) -> dict[str, tuple[object, str]]:
     """Each parameter with its value and who else may see it."""
     return {
         name: (value, visibility)

@@ -6,7 +6,7 @@ refused. Objects are frozen; a change makes a new object (:func:`replace`).
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 
@@ -69,7 +69,7 @@ def to_wire(obj: ConfigObject) -> JsonObject:
     return result
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, ConfigObject):
         return to_wire(value)
     if isinstance(value, list | tuple):

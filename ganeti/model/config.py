@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
@@ -324,7 +324,7 @@ class Config:
         group: GroupUuid | None = None,
     ) -> JsonObject:
         """NIC parameters: cluster, then the network's connection to the group, then own."""
-        connected: Mapping[str, Any] = {}
+        connected: Mapping[str, object] = {}
         if network and group and group in self.groups:
             connected = self.groups[group].networks.get(network, {})
         return fill(self.cluster.nicparams.get("default", {}), connected, own)

@@ -170,10 +170,10 @@ class JobRecord(msgspec.Struct, kw_only=True, dict=True):
             return progress.log_serial(self.ops)
         return max((op.log[-1][0] for op in self.ops if op.log), default=0)
 
-    def log_after(self, serial: int) -> list[tuple[int, list[Any]]]:
+    def log_after(self, serial: int) -> list[tuple[int, list[object]]]:
         """Log entries with a higher serial, each behind the index of its opcode, in order."""
         missing = self.log_serial() - serial
-        found: list[tuple[int, list[Any]]] = []
+        found: list[tuple[int, list[object]]] = []
         progress = self._progress()
         last = len(self.ops) if progress is None else min(len(self.ops), progress.queued + 1)
         for index in range(last - 1, -1, -1):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 from functools import cache
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, get_args, get_origin
 
 import msgspec
 
@@ -39,7 +39,7 @@ def find_marks(kind: object) -> frozenset[Mark]:
     return frozenset(found)
 
 
-def plain(kind: object) -> Any:
+def plain(kind: object) -> object:
     """A type without its annotations."""
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 

@@ -50,7 +50,7 @@ def make_dependencies(orders: Sequence[int]) -> list[list[list[Any]]]:
 
     That is the value of ``depends``: an id relative to the job, and how that job may have ended.
     """
-    found: list[list[list[Any]]] = []
+    found: list[list[list[object]]] = []
     begin, earlier = 0, range(0)
     for index, order in enumerate(orders):
         if index and order != orders[index - 1]:

@@ -33,11 +33,11 @@ class ClusterFacts:
     def __init__(self, paths: Paths, node: str) -> None:
         self._paths = paths
         self._node = node
-        self._settings: Mapping[str, Any] = {}
+        self._settings: Mapping[str, object] = {}
         #: minor of a DRBD disk -> name of its instance
         self.minors: Mapping[int, str] = {}
         #: primary instances of this node, as in the configuration
-        self.instances: tuple[Mapping[str, Any], ...] = ()
+        self.instances: tuple[Mapping[str, object], ...] = ()
 
     def is_active(self, collector: str) -> bool:
         """Whether the cluster wants a collector."""
@@ -50,7 +50,7 @@ class ClusterFacts:
             value = DEFAULT_INTERVAL
         return max(float(value), _SHORTEST) / 1_000_000
 
-    def _setting(self, collector: str) -> Mapping[str, Any]:
+    def _setting(self, collector: str) -> Mapping[str, object]:
         found = self._settings.get(collector)
         return found if isinstance(found, dict) else {}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock, nanoseconds
@@ -80,7 +80,7 @@ class Collector(ABC):
         return True
 
     @abstractmethod
-    def data(self) -> Any:
+    def data(self) -> object:
         """What the report says; blocks as long as the tools it asks.
 
         Raises:

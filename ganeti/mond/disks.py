@@ -27,7 +27,7 @@ class DiskStatistics(Collector):
     name = "diskstats"
     category = "storage"
 
-    def data(self) -> Any:
+    def data(self) -> object:
         return parse_diskstats((self._node.proc / "diskstats").read_text(encoding="ascii"))
 
 
@@ -65,7 +65,7 @@ class LogicalVolumes(Collector):
     name = "lv"
     category = "storage"
 
-    def data(self) -> Any:
+    def data(self) -> object:
         words = ("--reportformat", "json", "--units", "b", "--nosuffix")
         columns = ",".join((*_TEXTS, *_NUMBERS))
         return parse_volumes(tool.run(["lvs", "--segments", *words, "--options", columns]))
@@ -120,7 +120,7 @@ class Drbd(Collector):
     def is_useful(self) -> bool:
         return self._file().exists()
 
-    def data(self) -> Any:
+    def data(self) -> object:
         try:
             text = self._file().read_text(encoding="ascii", errors="replace")
         except FileNotFoundError:

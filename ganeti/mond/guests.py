@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import files, jsonio
@@ -32,7 +31,7 @@ class XenInstances(Collector):
     def is_useful(self) -> bool:
         return has_xen(self._node)
 
-    def data(self) -> Any:
+    def data(self) -> object:
         domains = {domain.name: domain for domain in xl.parse_list(xl.run(["list"]))}
         uptimes = dict(_UPTIME.findall(xl.run(["uptime"])))
         found = [
@@ -61,7 +60,7 @@ class XenInstances(Collector):
             "status": status(Code.OK) if well else status(Code.BAD, text),
         }
 
-    def _reason(self, name: str) -> Any:
+    def _reason(self, name: str) -> object:
         """Why its state was changed last, as the node daemon wrote it down."""
         try:
             return jsonio.loads(files.read_text(self._node.paths.instance_reason / name))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 from ganeti.hypervisor.xen import xl
 from ganeti.mond.collector import Node, NothingMeasured, SamplingCollector
@@ -64,7 +63,7 @@ class CpuAverageLoad(_Average):
     def sample(self) -> None:
         self.keep(*parse_stat((self._node.proc / "stat").read_text(encoding="ascii")))
 
-    def data(self) -> Any:
+    def data(self) -> object:
         cpus = list(self.loads().values())
         return {"cpu_number": len(cpus), "cpus": cpus, "cpu_total": sum(cpus)}
 
@@ -95,7 +94,7 @@ class XenCpuAverageLoad(_Average):
         busy = {domain.name: domain.time for domain in xl.parse_list(xl.run(["list"]))}
         self.keep(busy, dict.fromkeys(busy, self._node.clock.monotonic()))
 
-    def data(self) -> Any:
+    def data(self) -> object:
         return self.loads()
 
 

@@ -13,7 +13,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ganeti import errors
 
@@ -67,7 +67,7 @@ def _make_refusal(what: str) -> errors.OpPrereqError:
     )
 
 
-def _unpack(value: object, size: int, what: str, form: str) -> list[Any]:
+def _unpack(value: object, size: int, what: str, form: str) -> list[object]:
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != size:
         raise errors.make_invalid_error(f"{what} must be a list of {form}")
     return list(value)

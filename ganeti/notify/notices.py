@@ -169,7 +169,7 @@ def _flatten(text: str) -> str:
 # filters ---------------------------------------------------------------------------------
 
 #: What filters can look at.
-FIELDS: dict[str, tuple[FieldKind, Callable[[Notice], Any], str]] = {
+FIELDS: dict[str, tuple[FieldKind, Callable[[Notice], object], str]] = {
     "event": (FieldKind.TEXT, lambda n: n.event, "Name of the event"),
     "kind": (FieldKind.TEXT, lambda n: n.kind, "Kind of the object: job, node, instance, ..."),
     "severity": (FieldKind.TEXT, lambda n: n.severity, f"One of {', '.join(SEVERITIES)}"),
@@ -203,7 +203,7 @@ def compile_filter(qfilter: object) -> Callable[[Notice], bool]:
     compile.check(read, _operand)
     budget = Budget(1.0)
 
-    def column(name: str) -> Callable[[Notice], tuple[int, Any]]:
+    def column(name: str) -> Callable[[Notice], tuple[int, object]]:
         get = FIELDS[name][1]
         return lambda notice: (0, get(notice))
 

@@ -7,7 +7,6 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, jsonio
@@ -46,7 +45,7 @@ class DataDirectory:
             return cls(Paths(directory.parents[len(_STANDARD) - 1]), True)
         return cls(CopiedPaths(directory), False)
 
-    def read(self) -> Any:
+    def read(self) -> object:
         """What is in ``config.data``, as it is; raises as :func:`read`."""
         return read(self.paths.config_file)
 
@@ -93,7 +92,7 @@ class DataDirectory:
                 yield int(number), _has_ended(read(path))
 
 
-def read(path: Path) -> Any:
+def read(path: Path) -> object:
     """The JSON value in a file.
 
     Raises:

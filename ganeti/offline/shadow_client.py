@@ -34,7 +34,7 @@ class ConfigSources:
         raise errors.ProgrammerError(f"a query of a file asked for {name}")
 
 
-def strip_live_fields(kind: Kind[Any]) -> Kind[Any]:
+def strip_live_fields(kind: Kind[object]) -> Kind[object]:
     """A kind whose live fields have no data.
 
     Raises:
@@ -64,7 +64,7 @@ def _drop_data(field: Any) -> Any:
     )
 
 
-def _make_empty_column(_ctx: Context) -> Callable[[Any], tuple[int, Any]]:
+def _make_empty_column(_ctx: Context) -> Callable[[object], tuple[int, object]]:
     return lambda _row: NODATA
 
 
@@ -77,41 +77,41 @@ class ShadowClient(Client):
         self._config = config
         self._version = version
         self._sources = cast(Sources, ConfigSources(config))
-        self._results: dict[int, Any] = {}
+        self._results: dict[int, object] = {}
 
-    def call(self, name: str, *args: object) -> Any:
+    def call(self, name: str, *args: object) -> object:
         """The answer to a request; OpPrereqError for one that a file cannot answer."""
         answer = getattr(self, f"_answer_{name}", None)
         if answer is None:
             raise errors.make_state_error(f"{_ABSENT}nothing can be done here")
         return answer(*args)
 
-    def _answer_Query(self, what: str, fields: Sequence[str], qfilter: object) -> Any:  # noqa: N802
+    def _answer_Query(self, what: str, fields: Sequence[str], qfilter: object) -> object:  # noqa: N802
         return Query(strip_live_fields(kind_of(what)), fields, qfilter).run(self._sources)
 
-    def _answer_QueryFields(self, what: str, fields: Sequence[str] | None) -> Any:  # noqa: N802
+    def _answer_QueryFields(self, what: str, fields: Sequence[str] | None) -> object:  # noqa: N802
         return fields_of(strip_live_fields(kind_of(what)), fields)
 
-    def _answer_QueryNodes(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
+    def _answer_QueryNodes(self, names: Any, fields: Any, _lock: bool) -> object:  # noqa: N802
         return self._classic_lines("node", names, fields)
 
-    def _answer_QueryGroups(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
+    def _answer_QueryGroups(self, names: Any, fields: Any, _lock: bool) -> object:  # noqa: N802
         return self._classic_lines("group", names, fields)
 
     def _answer_QueryNetworks(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
         return self._classic_lines("network", names, fields)
 
-    def _answer_QueryInstances(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
+    def _answer_QueryInstances(self, names: Any, fields: Any, _lock: bool) -> object:  # noqa: N802
         return self._classic_lines("instance", names, fields)
 
-    def _classic_lines(self, what: str, names: Sequence[str], fields: Sequence[str]) -> Any:
+    def _classic_lines(self, what: str, names: Sequence[str], fields: Sequence[str]) -> object:
         kind = strip_live_fields(kind_of(what))
         qfilter = classic.name_filter(kind, list(names)) if names else None
         return classic.strip_statuses(
             Query(kind, fields, qfilter, look_up=False).run(self._sources)
         )
 
-    def _answer_QueryClusterInfo(self) -> Mapping[str, Any]:  # noqa: N802
+    def _answer_QueryClusterInfo(self) -> Mapping[str, object]:  # noqa: N802
         if self._config.cluster.master_node not in self._config.nodes:
             raise errors.ConfigurationError("the master node is not among the nodes of the cluster")
         unknown = SimpleNamespace(vcs_version="", architecture=("", ""))
@@ -135,10 +135,10 @@ class ShadowClient(Client):
         self._results[job_id] = operation.run()
         return job_id
 
-    def _answer_WaitForJobChange(self, *_args: object) -> Any:  # noqa: N802
+    def _answer_WaitForJobChange(self, *_args: object) -> object:  # noqa: N802
         return [["success"], []]
 
-    def _answer_QueryJobs(self, ids: Sequence[int], fields: Sequence[str]) -> Any:  # noqa: N802
+    def _answer_QueryJobs(self, ids: Sequence[int], fields: Sequence[str]) -> object:  # noqa: N802
         known = {"status": "success", "opstatus": ["success"], "archived": False}
         return [
             [({**known, "opresult": [self._results[job_id]]}).get(name) for name in fields]

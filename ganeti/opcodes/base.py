@@ -6,7 +6,7 @@ REST bodies, schemas and reference pages are derived from the fields; see ``wire
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -58,7 +58,7 @@ class OpCode(msgspec.Struct, tag_field="OP_ID", forbid_unknown_fields=True, kw_o
         """Name on the wire, such as ``OP_INSTANCE_CREATE``."""
         return id_of(type(self))
 
-    def summary_value(self) -> Any:
+    def summary_value(self) -> object:
         """What the summary shows; not called without a ``summary_field``."""
         return getattr(self, self.summary_field or "")
 

@@ -32,7 +32,7 @@ class Parameter:
     name: str
     type: str
     required: bool
-    default: Any
+    default: object
     description: str
 
 
@@ -63,7 +63,7 @@ def _parameter(field: msgspec.structs.FieldInfo) -> Parameter:
     )
 
 
-def peel(kind: object) -> tuple[Any, list[msgspec.Meta]]:
+def peel(kind: object) -> tuple[object, list[msgspec.Meta]]:
     """A type without its annotations, and those that are msgspec's."""
     metas: list[msgspec.Meta] = []
     while get_origin(kind) is Annotated:
@@ -72,7 +72,7 @@ def peel(kind: object) -> tuple[Any, list[msgspec.Meta]]:
     return kind, metas
 
 
-def members(kind: object) -> list[Any]:
+def members(kind: object) -> list[object]:
     """Alternatives of a union, or the type alone; annotations of the whole are dropped."""
     kind = peel(kind)[0]
     if get_origin(kind) in (Union, types.UnionType):

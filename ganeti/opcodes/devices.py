@@ -190,7 +190,7 @@ class DiskRecreation(Value):
             raise refuse("a disk index, or a list of index and disk parameters", raw)
         return cls(_index(raw[0], "[0]"), read_part(raw[1], DiskParams, "[1]"))
 
-    def to_wire(self) -> Any:
+    def to_wire(self) -> object:
         return [self.index, self.params]
 
 
@@ -234,7 +234,7 @@ class Change(Value, Generic[P]):
         last = len(raw) - 1
         return cls(action, item, read_part(raw[last], cls.params_type, f"[{last}]"))
 
-    def to_wire(self) -> Any:
+    def to_wire(self) -> object:
         return [str(self.action), self.item, self.params]
 
 

@@ -85,7 +85,7 @@ def _find_inner_field(name: str, kind: object, found: re.Match[str]) -> str:
     return f"parameter {name}: unknown key {found[2]!r}; known keys are {', '.join(known)}"
 
 
-def _hint(word: Any, known: Any) -> str:
+def _hint(word: object, known: Any) -> str:
     near = get_close_matches(str(word)[:60], list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
@@ -95,7 +95,7 @@ def _suggest(kind: object, value: object) -> str:
     return _hint(value, words) if isinstance(value, str) else ""
 
 
-def _choices(kind: object) -> list[Any]:
+def _choices(kind: object) -> list[object]:
     kind = peel(kind)[0]
     if get_origin(kind) is Literal:
         return list(get_args(kind))
@@ -104,13 +104,13 @@ def _choices(kind: object) -> list[Any]:
     return []
 
 
-def _walk(cls: type[OpCode], raw: object, path: str) -> tuple[str, Any, Any]:
+def _walk(cls: type[OpCode], raw: object, path: str) -> tuple[str, object, object]:
     """Readable path, type and value at a path of msgspec.
 
     Where the path leads nowhere, the type is None or the value is ``_UNKNOWN``. msgspec writes
     ``[...]`` for any value of an object; the first value that cannot be read is taken then.
     """
-    kind: Any = cls
+    kind: object = cls
     value = raw
     readable = ""
     for step in _STEP.finditer(path):
@@ -125,7 +125,7 @@ def _walk(cls: type[OpCode], raw: object, path: str) -> tuple[str, Any, Any]:
     return readable.removeprefix("."), kind, value
 
 
-def _find_inner_value(value: object, name: str | None, place: str) -> Any:
+def _find_inner_value(value: object, name: str | None, place: str) -> object:
     if name is not None:
         return value.get(name, _UNKNOWN) if isinstance(value, dict) else _UNKNOWN
     if isinstance(value, list | tuple) and place.isdigit() and int(place) < len(value):
@@ -142,7 +142,7 @@ def _find_first_bad(kind: Any, value: JsonObject) -> str | None:
     return None
 
 
-def _find_inner_type(kind: object, name: str | None, place: str) -> Any:
+def _find_inner_type(kind: object, name: str | None, place: str) -> object:
     if name is not None:
         return _struct_types(kind).get(name)
     for part in _plain(kind):
@@ -163,7 +163,7 @@ def _struct_types(kind: object) -> JsonObject:
     return {}
 
 
-def _plain(kind: object) -> list[Any]:
+def _plain(kind: object) -> list[object]:
     """Alternatives of a type, each without annotations and wire types as their shape."""
     kind = peel(kind)[0]
     shape = getattr(kind, "shape", None)

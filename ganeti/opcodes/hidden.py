@@ -33,7 +33,7 @@ class Hidden:
         """Wrap a plain value; nothing is refused."""
         return cls(raw)
 
-    def reveal(self) -> Any:
+    def reveal(self) -> object:
         """The plain value; call it only where the value is used."""
         return self._value
 

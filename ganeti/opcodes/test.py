@@ -27,7 +27,7 @@ class OpTestDelay(OpCode, tag="OP_TEST_DELAY", kw_only=True):
     interruptible: Annotated[bool, doc("A connection to a socket can end the wait")] = False
     no_locks: Annotated[bool, doc("Hold no locks while waiting")] = True
 
-    def summary_value(self) -> Any:
+    def summary_value(self) -> object:
         """The duration in whole nanoseconds."""
         return f"{round(self.duration * _NANOSECONDS)} ns"
 

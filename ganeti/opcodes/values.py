@@ -46,7 +46,7 @@ def refuse(expected: str, raw: object, at: str = "") -> ValueError:
     return ValueError(f"expected {expected}, got {format_refused(raw)}{place}")
 
 
-def decode_value(kind: Any, raw: Any) -> Any:
+def decode_value(kind: Any, raw: object) -> object:
     """Hook for msgspec: read a value of a wire type."""
     return kind.from_wire(raw)
 
@@ -73,7 +73,7 @@ class Value(ABC):
         """Read the JSON form; raises ValueError when it cannot be used."""
 
     @abstractmethod
-    def to_wire(self) -> Any:
+    def to_wire(self) -> object:
         """The JSON form that ``from_wire`` reads back as an equal value."""
 
     def _parts(self) -> JsonObject:
@@ -116,5 +116,5 @@ class JobDep(Value):
             raise refuse("a job id, or a negative number for an earlier job", job, "[0]")
         return cls(job, read_part(raw[1], list[FinalStatus], "[1]"))
 
-    def to_wire(self) -> Any:
+    def to_wire(self) -> object:
         return [self.job, [str(status) for status in self.statuses]]

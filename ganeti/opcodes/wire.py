@@ -117,7 +117,7 @@ def _opcode(op: OpCode, hide: _Kinds) -> JsonObject:
     return result
 
 
-def _encode(value: object, hide: _Kinds) -> Any:
+def _encode(value: object, hide: _Kinds) -> object:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, dict):

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from email import message_from_string
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
-from typing import Any
 
 from ganeti.base import jsonio
 from ganeti.base.json_types import JsonObject
@@ -125,6 +124,6 @@ def _link(instance: Instance, network: Network | None) -> JsonObject:
 
 def _tagged_vlans(config: Config, nic: Nic, group: GroupUuid) -> list[int]:
     """VLANs that a NIC carries with their tags: ``:10:20`` of its parameter ``vlan``."""
-    params: Mapping[str, Any] = config.nicparams_for(nic.nicparams, nic.network, group)
+    params: Mapping[str, object] = config.nicparams_for(nic.nicparams, nic.network, group)
     _untagged, _colon, tagged = str(params.get("vlan") or "").partition(":")
     return [int(text) for text in tagged.split(":") if text.isascii() and text.isdigit()]

@@ -71,7 +71,7 @@ def run_config_update(ctx: Context, op: OpCode, before: Hooks | None) -> None:
     _report_failures(ctx, _call(ctx, hooks, "post", environment(ctx, op, hooks, "post")))
 
 
-def _report_failures(ctx: Context, answers: dict[NodeUuid, Answer[list[list[Any]]]]) -> None:
+def _report_failures(ctx: Context, answers: dict[NodeUuid, Answer[list[list[object]]]]) -> None:
     for answer in answers.values():
         if answer.error is not None:
             ctx.warn(f"hooks could not be run: {errors.text(answer.error)}")

@@ -45,7 +45,7 @@ class Hooks:
     path: str
     object_type: str
     #: values of the operation, without the GANETI_ prefix
-    env: Mapping[str, Any]
+    env: Mapping[str, object]
     pre_nodes: Iterable[NodeUuid] = ()
     post_nodes: Iterable[NodeUuid] = ()
 
@@ -148,7 +148,7 @@ class Operation(ABC, Generic[O, R]):
         """Hooks around :meth:`run`; called after :meth:`check`, and again before the post hooks."""
         return None
 
-    def preview(self) -> Any:
+    def preview(self) -> object:
         """The result of a dry run, which ends after the checks; reads only."""
         return None
 

@@ -35,7 +35,7 @@ def is_built(op_id: str) -> bool:
 
 
 @cache
-def find(op_id: str) -> type[Operation[Any, Any]]:
+def find(op_id: str) -> type[Operation[Any, object]]:
     """The operation of an opcode.
 
     Raises:
@@ -47,5 +47,5 @@ def find(op_id: str) -> type[Operation[Any, Any]]:
             errors.ErrorCode.INVAL,
         )
     module = importlib.import_module(module_name(op_id))
-    found: type[Operation[Any, Any]] = getattr(module, class_name(op_id))
+    found: type[Operation[Any, object]] = getattr(module, class_name(op_id))
     return found

@@ -37,7 +37,7 @@ class Runner:
 class OpExecution:
     """One opcode on its way: locks step by step, then check, hooks and run."""
 
-    def __init__(self, cls: type[Operation[Any, Any]], op: OpCode, ctx: Context) -> None:
+    def __init__(self, cls: type[Operation[Any, object]], op: OpCode, ctx: Context) -> None:
         self._operation = cls(op, ctx)
         self._op = op
         self._ctx = ctx
@@ -66,7 +66,7 @@ class OpExecution:
         if limited is not None:
             limits.check(self._ctx.config, limited, self._op)
 
-    def run(self) -> Any:
+    def run(self) -> object:
         """Check, run hooks, run; undo what was done if the operation fails."""
         operation = self._operation
         self._check_limits()

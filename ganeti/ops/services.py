@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ganeti.base.json_types import JsonObject
 from ganeti.model.finding import Finding
@@ -33,7 +33,7 @@ class Services(Protocol):
 
     def cluster_info(self) -> JsonObject: ...
 
-    def config_values(self, fields: Sequence[str]) -> list[Any]: ...
+    def config_values(self, fields: Sequence[str]) -> list[object]: ...
 
     def distribute_ssconf(self) -> list[str]:
         """Update the ssconf files of all nodes now; returns a text for each failure."""

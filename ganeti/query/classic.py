@@ -22,14 +22,14 @@ def classic(
     fields: Sequence[str],
     *,
     redacted: bool = False,
-) -> list[list[Any]]:
+) -> list[list[object]]:
     """Rows of bare values at once; see :func:`compile_query` and :func:`strip_statuses`."""
     return strip_statuses(
         compile_query(sources, what, names, fields, redacted=redacted).run(sources)
     )
 
 
-def strip_statuses(answer: QueryAnswer) -> list[list[Any]]:
+def strip_statuses(answer: QueryAnswer) -> list[list[object]]:
     """Rows of bare values, None where a value has a status other than normal."""
     return [[value for _, value in row] for row in answer["data"]]
 
@@ -79,7 +79,7 @@ def _disk_uuid(config: Config, name: str) -> str:
         raise
 
 
-def name_filter(kind: Kind[Any], names: Sequence[object]) -> list[Any]:
+def name_filter(kind: Kind[object], names: Sequence[object]) -> list[object]:
     """The filter that selects by name or uuid."""
     fields = [kind.name_field]
     if "uuid" in kind.fields and kind.name_field != "uuid":

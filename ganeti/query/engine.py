@@ -59,7 +59,7 @@ class Query:
 
     def __init__(
         self,
-        what: str | Kind[Any],
+        what: str | Kind[object],
         fields: Sequence[str],
         qfilter: object = None,
         *,
@@ -70,7 +70,7 @@ class Query:
         self.redacted = redacted
         self.columns = [(name, self.kind.find(name)) for name in _check_fields(fields)]
         filter_tree = _filter(qfilter)
-        self._operands: dict[str, Field[Any]] = {}
+        self._operands: dict[str, Field[object]] = {}
         compile.check(filter_tree, self._operand)
         used = [field for _, field in self.columns if field] + list(self._operands.values())
         base = self.kind.base_needs
@@ -119,12 +119,12 @@ class Query:
         run, rows = self._rows(sources)
         return {"fields": self.definitions, "data": run.cells(rows)}
 
-    def values(self, sources: Sources) -> list[list[Any]]:
+    def values(self, sources: Sources) -> list[list[object]]:
         """The values alone, None where one has a status other than normal; as :meth:`run`."""
         run, rows = self._rows(sources)
         return run.values(rows)
 
-    def _rows(self, sources: Sources) -> tuple[_Run, Sequence[Any]]:
+    def _rows(self, sources: Sources) -> tuple[_Run, Sequence[object]]:
         run = _Run(self, Context(sources, self.needs))
         return run, run.rows(self._names, self._candidates, self._before, self._after)
 
@@ -136,7 +136,7 @@ class _Run:
         self._query = query
         self._kind = query.kind
         self._ctx = ctx
-        self._columns: dict[str, Column[Any]] = {}
+        self._columns: dict[str, Column[object]] = {}
         self._budget = Budget()
 
     def rows(
@@ -145,7 +145,7 @@ class _Run:
         candidates: set[Any] | None,
         before: tree.Filter | None,
         after: tree.Filter | None,
-    ) -> Sequence[Any]:
+    ) -> Sequence[object]:
         ctx, kind = self._ctx, self._kind
         self._collect(kind.base_needs, ())
         if names is not None:
@@ -165,13 +165,13 @@ class _Run:
     def cells(self, rows: Sequence[object]) -> list[list[Cell]]:
         return self._table(self._cells_of, rows)
 
-    def values(self, rows: Sequence[object]) -> list[list[Any]]:
+    def values(self, rows: Sequence[object]) -> list[list[object]]:
         """Like :meth:`cells`, without the status."""
         return self._table(self._values_of, rows)
 
     def _table(
         self,
-        make: Callable[[str, Field[Any] | None, Sequence[Any]], list[T]],
+        make: Callable[[str, Field[object] | None, Sequence[object]], list[T]],
         rows: Sequence[object],
     ) -> list[list[T]]:
         if not rows or not self._query.columns:
@@ -179,19 +179,27 @@ class _Run:
         columns = [make(name, field, rows) for name, field in self._query.columns]
         return list(map(list, zip(*columns, strict=True)))
 
-    def _cells_of(self, name: str, field: Field[Any] | None, rows: Sequence[object]) -> list[Cell]:
+    def _cells_of(
+        self, name: str, field: Field[object] | None, rows: Sequence[object]
+    ) -> list[Cell]:
         if field is None:
             return [UNKNOWN] * len(rows)
         return self._keep_column(field, "cells", rows, lambda: list(map(self._column(name), rows)))
 
-    def _values_of(self, name: str, field: Field[Any] | None, rows: Sequence[object]) -> list[Any]:
-        def make() -> list[Any]:
+    def _values_of(
+        self, name: str, field: Field[object] | None, rows: Sequence[object]
+    ) -> list[object]:
+        def make() -> list[object]:
             return [value for _status, value in self._cells_of(name, field, rows)]
 
         return make() if field is None else self._keep_column(field, "values", rows, make)
 
     def _keep_column(
-        self, field: Field[Any], what: str, rows: Sequence[object], make: Callable[[], list[Any]]
+        self,
+        field: Field[object],
+        what: str,
+        rows: Sequence[object],
+        make: Callable[[], list[object]],
     ) -> list[Any]:
         """A column; one of all rows and without live data is kept with the snapshot."""
         if field.needs or rows is not self._kind.snapshot_rows(self._ctx):
@@ -202,7 +210,7 @@ class _Run:
             kept[key] = make()
         return kept[key]
 
-    def _column(self, name: str) -> Column[Any]:
+    def _column(self, name: str) -> Column[object]:
         column = self._columns.get(name)
         if column is None:
             field = self._kind.find(name)
@@ -213,7 +221,7 @@ class _Run:
             self._columns[name] = column
         return column
 
-    def _select(self, condition: tree.Filter | None, rows: Sequence[object]) -> Sequence[Any]:
+    def _select(self, condition: tree.Filter | None, rows: Sequence[object]) -> Sequence[object]:
         if condition is None or not rows:
             return rows
         self._budget.start()
@@ -242,7 +250,7 @@ def _filter(wire: object) -> tree.Filter | None:
         raise OpPrereqError(text(err), ErrorCode.INVAL) from err
 
 
-def _redact_column(name: str, column: Column[Any]) -> Column[Any]:
+def _redact_column(name: str, column: Column[object]) -> Column[object]:
     def hide(row: object) -> Cell:
         status, value = column(row)
         return status, redaction.hide(value, name)
@@ -258,7 +266,7 @@ def _check_fields(fields: object) -> Iterable[str]:
     return fields
 
 
-def kind_of(what: str | Kind[Any]) -> Kind[Any]:
+def kind_of(what: str | Kind[object]) -> Kind[object]:
     """The kind of a name; ParameterError for an unknown one."""
     return what if isinstance(what, Kind) else KINDS.get(what[:60])
 
@@ -291,7 +299,7 @@ def is_quick(what: object, fields: object, qfilter: object) -> bool:
     return True
 
 
-def fields_of(what: str | Kind[Any], names: Sequence[str] | None = None) -> FieldsAnswer:
+def fields_of(what: str | Kind[object], names: Sequence[str] | None = None) -> FieldsAnswer:
     """Definitions of fields: of all in natural order, or of the given names in their order."""
     kind = kind_of(what)
     if not names:

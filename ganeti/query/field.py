@@ -48,7 +48,7 @@ class Context:
         self.config: Config = sources.config
         self.tables: Tables = tables_of(self.config)
         self.live: dict[Need, Any] = {}
-        self._shared: dict[Callable[[Context], Any], Any] = {}
+        self._shared: dict[Callable[[Context], object], Any] = {}
 
     def compute_once(self, make: Callable[[Context], T]) -> T:
         """What ``make`` returns, made once per query; for what several columns need."""
@@ -63,7 +63,7 @@ def optional(value: object) -> Cell:
     return UNAVAIL if value is None else (0, value)
 
 
-def make_failed_cell(answer: NodeAnswer[Any]) -> Cell:
+def make_failed_cell(answer: NodeAnswer[object]) -> Cell:
     """The cell for a node whose answer is not OK."""
     return (answer.state.value.value, None)
 
@@ -169,10 +169,10 @@ class Kind(ABC, Generic[R]):
 
     def value(
         self, name: str, title: str, kind: FieldKind, doc: str
-    ) -> Callable[[Callable[[R], Any]], Callable[[R], Any]]:
+    ) -> Callable[[Callable[[R], object]], Callable[[R], object]]:
         """Decorator: the function returns the value of a row, None when the row has none."""
 
-        def register(function: Callable[[R], Any]) -> Callable[[R], Any]:
+        def register(function: Callable[[R], object]) -> Callable[[R], object]:
             def column(row: R) -> Cell:
                 got = function(row)
                 return UNAVAIL if got is None else (0, got)
@@ -246,7 +246,7 @@ class Kind(ABC, Generic[R]):
         """Name of a row, for :meth:`lookup`."""
         return str(getattr(row, self.name_field))
 
-    def candidates(self, ctx: Context, values: set[Any]) -> Sequence[R]:
+    def candidates(self, ctx: Context, values: set[object]) -> Sequence[R]:
         """All rows in which one of ``index_fields`` may equal one of the values, in order."""
         return self.rows(ctx)
 

@@ -58,7 +58,7 @@ def hide(value: object, name: str = "") -> Any:
     return value
 
 
-def _redact(value: object) -> Any:
+def _redact(value: object) -> object:
     return value if value in _NOTHING else REDACTED
 
 

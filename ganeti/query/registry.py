@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from ganeti.base.registry import Registry
 from ganeti.query.field import Kind
@@ -24,6 +24,6 @@ LUXI_KINDS: Final = (
 #: Kinds that are requested with the opcodes OP_QUERY and OP_QUERY_FIELDS only.
 OPCODE_KINDS: Final = ("cluster", "extstorage", "os")
 
-KINDS: Registry[Kind[Any]] = Registry(
+KINDS: Registry[Kind[object]] = Registry(
     "kind of query", {name: f"ganeti.query.kinds.{name}:KIND" for name in LUXI_KINDS + OPCODE_KINDS}
 )

@@ -67,7 +67,7 @@ class Tables:
     def __init__(self, config: Config) -> None:
         self.config = config
         #: columns over all rows of a kind that are made of the configuration alone
-        self.columns: dict[tuple[str, str, str], list[Any]] = {}
+        self.columns: dict[tuple[str, str, str], list[object]] = {}
 
     # objects in natural order ------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class Tables:
         """By instance and place, then detached ones by name and uuid."""
         places = self.disk_places
 
-        def order(disk: Disk) -> tuple[Any, ...]:
+        def order(disk: Disk) -> tuple[object, ...]:
             place = places.get(disk.uuid)
             if place is None:
                 return (1, sort_key(disk.name or ""), disk.name is None, disk.uuid)

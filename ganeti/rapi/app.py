@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 from urllib.parse import parse_qs
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -190,7 +189,7 @@ def _refuse_unusable(what: str, text: str) -> None:
         raise failures.make_bad_request(f"{what} cannot be read: {problem}")
 
 
-def _body(route: Route, req: falcon.Request) -> Any:
+def _body(route: Route, req: falcon.Request) -> object:
     """The JSON value of the body; None for an empty body, or where bodies are ignored."""
     data: bytes = req.env[_BODY]
     if not data.strip() or route.body is None:

@@ -38,7 +38,7 @@ class Difference:
 
     query: tuple[Arg, ...] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, object] = field(default_factory=dict)
     forbidden: frozenset[str] = frozenset()
     prepare: Prepare | None = None
     body_ignored: bool = False

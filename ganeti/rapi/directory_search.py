@@ -134,7 +134,7 @@ class _Conversation:
         return tuple(value for value in values if isinstance(value, str))
 
     @contextmanager
-    def _bind_ourselves(self) -> Iterator[Any]:
+    def _bind_ourselves(self) -> Iterator[object]:
         """A connection of the daemon, or of nobody where the settings name no user for it."""
         settings = self._settings
         with self._bind(settings.bind_dn, settings.bind_password) as link:
@@ -143,7 +143,7 @@ class _Conversation:
             yield link
 
     @contextmanager
-    def _bind(self, dn: str | None, password: str | None) -> Iterator[Any]:
+    def _bind(self, dn: str | None, password: str | None) -> Iterator[object]:
         """A connection as a user; None when the directory refuses it."""
         link = ldap3.Connection(
             self._server,

@@ -6,7 +6,6 @@ The library escapes what stands in labels, and writes the text format that all s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -52,7 +51,7 @@ def _histogram(metric: metrics.Metric, rows: Iterable[list[object]]) -> Metric:
     return family
 
 
-def write(values: Iterable[tuple[str, list[list[Any]]]]) -> bytes:
+def write(values: Iterable[tuple[str, list[list[object]]]]) -> bytes:
     """The whole text of metrics by name. Blocks some 10 µs for each value.
 
     Memory is that of the text and of one metric, when ``values`` are made one by one.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti.base.json_types import JsonObject
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.answers import Columns
@@ -17,7 +15,7 @@ _JOBS = Collection(
 )
 
 
-def _list(call: Call) -> Any:
+def _list(call: Call) -> object:
     if call.flag("bulk"):
         return _JOBS.list_all(call)
     rows = call.luxi.query_jobs(None, ["id"])
@@ -31,7 +29,7 @@ def _read_one(call: Call) -> Ready:
     return Ready(Columns(FIELDS).objects(call.luxi.fetch("QueryJobs", [number], list(FIELDS)))[0])
 
 
-def _cancel(call: Call) -> list[Any]:
+def _cancel(call: Call) -> list[object]:
     return list(call.luxi.cancel_job(int(call.path["job_id"])))
 
 
@@ -39,7 +37,7 @@ def _explain(call: Call) -> JsonObject:
     return call.luxi.explain_job(int(call.path["job_id"]))
 
 
-def _change_priority(call: Call) -> list[Any]:
+def _change_priority(call: Call) -> list[object]:
     given = call.body.get("priority") if isinstance(call.body, dict) else None
     if isinstance(given, bool) or not isinstance(given, int) or len(call.body) > 1:
         raise failures.make_bad_request("The body must be an object with a number 'priority' only")

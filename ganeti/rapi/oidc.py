@@ -214,7 +214,7 @@ class Providers:
 
     # requests to the provider ----------------------------------------------------------------
 
-    def _ask(self, settings: OidcSettings, ask: Callable[[], Any]) -> Any:
+    def _ask(self, settings: OidcSettings, ask: Callable[[], object]) -> Any:
         if not self._places.acquire(timeout=PATIENCE):
             raise Rejected("unreachable", "Too many log-ins wait for providers")
         try:
@@ -250,7 +250,7 @@ class Providers:
         self._known = {**fresh, _key(settings): made}
         return made
 
-    def _exchange(self, attempt: Attempt, code: str) -> Mapping[str, Any]:
+    def _exchange(self, attempt: Attempt, code: str) -> Mapping[str, object]:
         """The claims of the ID token for a code."""
         settings = attempt.settings
         facts = self._learn(settings)

@@ -38,7 +38,7 @@ def read_keys(value: object) -> KeySet:
 
 def verify(
     token: object, keys: KeySet, settings: OidcSettings, nonce: str, now: float
-) -> Mapping[str, Any]:
+) -> Mapping[str, object]:
     """The claims of a token that the provider made for us, for this log-in, just now.
 
     Raises:

@@ -55,7 +55,7 @@ class LuxiCall:
         self._loop.watch(self._descriptor, lambda: self._read(done, failed))
 
     def _read(
-        self, done: Callable[[Any], None], failed: Callable[[errors.GanetiError], None]
+        self, done: Callable[[object], None], failed: Callable[[errors.GanetiError], None]
     ) -> None:
         link = self._link
         if link is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.adapt import ROLES
@@ -35,14 +34,14 @@ def _role(call: Call) -> str:
     return _ROLE_OF[rows[0][0]]
 
 
-def _snapshots(call: Call) -> Any:
+def _snapshots(call: Call) -> object:
     rows = call.luxi.query_instances([call.name()], ["snapshots"])
     if not rows:
         raise failures.make_not_found(f"There is no instance '{call.name()}'")
     return rows[0][0]
 
 
-def _console(call: Call) -> Any:
+def _console(call: Call) -> object:
     name = call.name()
     wanted = ["console", "oper_state"]
     ((status, value), (_, runs)) = call.luxi.query("instance", wanted, ["==", "name", name]).data[0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.route import ANYBODY, Arg, ArgKind, Call, Ready, Route
 
@@ -44,7 +42,7 @@ def _put(call: Call) -> Ready:
     return Ready(call.luxi.fetch("Query", what, fields, body.get("qfilter", body.get("filter"))))
 
 
-def _fields(call: Call) -> Any:
+def _fields(call: Call) -> object:
     return Ready(call.luxi.fetch("QueryFields", _resource(call), call.query.get("fields")))
 
 

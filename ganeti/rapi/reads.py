@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -29,7 +28,7 @@ class Collection:
     fields: tuple[str, ...]
     identifier: str = "name"
     variable: str = "name"
-    of_all: Any = ()
+    of_all: object = ()
     #: whether the query takes a last argument about locks
     locks: bool = True
     changes: dict[str, Change] = field(default_factory=dict)
@@ -43,7 +42,7 @@ class Collection:
         more = [call.flag("lock")] if self.locks else []
         return call.luxi.fetch(self.method, wanted, list(fields), *more)
 
-    def list_all(self, call: Call) -> Any:
+    def list_all(self, call: Call) -> object:
         """Names and paths, or with ``bulk=1`` all fields of everything."""
         if call.flag("bulk"):
             columns = Columns(self.fields, changes=self.changes)

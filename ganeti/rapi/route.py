@@ -45,7 +45,7 @@ class Arg:
     required: bool = False
     choices: tuple[str, ...] = ()
 
-    def read(self, values: list[str]) -> Any:
+    def read(self, values: list[str]) -> object:
         """The value of the texts given for it; the last one counts unless it may be repeated.
 
         Raises:
@@ -143,9 +143,9 @@ class Route:
     handler: Handler
     access: tuple[str, ...]
     query: tuple[Arg, ...] = ()
-    body: Callable[[], Mapping[str, Any]] | None = None
+    body: Callable[[], Mapping[str, object]] | None = None
     body_required: bool = False
-    answer: Mapping[str, Any] = field(default_factory=dict)
+    answer: Mapping[str, object] = field(default_factory=dict)
     content_type: str = "application/json"
     opcode: type[OpCode] | None = None
     #: whether it answers those who have not said who they are in any case, as they log in by it

@@ -9,7 +9,6 @@ is decided by the master daemon, which gets the limits with each job (``config/l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -42,7 +41,7 @@ class RedactedClient(Client):
         super().__init__(client._path)
         self._client = client
 
-    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[object]) -> Any:
+    def _read(self, decode: Callable[[bytes], object], name: str, args: Sequence[object]) -> object:
         method = calls.find(name)
         if calls.REDACTED in method.args:
             calls.bind(method, args)
@@ -62,7 +61,7 @@ class LimitedClient(Client):
         self._name = name
         self._limits = limits
 
-    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[object]) -> Any:
+    def _read(self, decode: Callable[[bytes], object], name: str, args: Sequence[object]) -> object:
         change = None if name in _OPEN else getattr(self, f"_{name}", None)
         if change is None and name not in _OPEN:
             raise self._refusal("this")

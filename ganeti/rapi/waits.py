@@ -85,7 +85,7 @@ class Question:
     job_id: int
     seconds: float
     fields: list[str] | None = None
-    values: list[Any] | None = None
+    values: list[object] | None = None
     serial: int | None = None
     #: whether sensitive parameters are hidden
     redacted: bool = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
 
 from ganeti.base import typed
 from ganeti.base.clock import SYSTEM, nanoseconds
@@ -79,7 +78,7 @@ def user_of(call: Call) -> str:
     return f"rapi:{call.identity.name or 'anonymous'}"
 
 
-def reason_trail(call: Call) -> list[list[Any]]:
+def reason_trail(call: Call) -> list[list[object]]:
     """Who asked and why, as entries of a job's reason trail."""
     now = nanoseconds(SYSTEM.now())
     given = call.query.get(REASON.name)
@@ -127,7 +126,7 @@ def _read_path(cls: type[OpCode], path: Mapping[str, str]) -> JsonObject:
     kinds = {item.name: describe.type_text(item.type) for item in typed.fields(cls)}
     found: JsonObject = {}
     for name, text in path.items():
-        value: Any = int(text) if name in NUMBERS else text
+        value: object = int(text) if name in NUMBERS else text
         found[name] = [value] if kinds[name].startswith("[") else value
     return found
 

@@ -276,7 +276,7 @@ class NodeRpc:
         self._client.stop()
 
 
-def _spec(method: Callable[..., Any]) -> CallSpec:
+def _spec(method: Callable[..., object]) -> CallSpec:
     return wire.specs()[method.__name__]
 
 
@@ -298,7 +298,7 @@ def _answer(spec: CallSpec, node: Node, reply: Response | errors.GanetiError) ->
         return Answer(node, error=_name_error(node, spec, err))
 
 
-def _value(spec: CallSpec, reply: Response | errors.GanetiError) -> Any:
+def _value(spec: CallSpec, reply: Response | errors.GanetiError) -> object:
     if isinstance(reply, errors.GanetiError):
         raise reply
     if reply.status == DEPOSED:

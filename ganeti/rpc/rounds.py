@@ -18,7 +18,7 @@ class _Round:
     def __init__(self) -> None:
         self.begun = False
         self.done = threading.Event()
-        self.result: Any = None
+        self.result: object = None
         self.error: BaseException | None = None
 
 

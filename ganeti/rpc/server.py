@@ -15,7 +15,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from ganeti import errors
@@ -186,7 +185,7 @@ class RpcApp:
             level = logging.INFO if taken > SLOW_CALL else logging.DEBUG
             log.log(level, "call %s took %.3f s", spec.name, taken)
 
-    def _call(self, spec: CallSpec, arguments: Sequence[object]) -> Any:
+    def _call(self, spec: CallSpec, arguments: Sequence[object]) -> object:
         decoded = decode_args(spec, arguments)
         names = (each.name for each in decoded if isinstance(each, NodeInstance))
         with base_log.set_context(instance=next(names, "")):
@@ -210,14 +209,14 @@ def _get_job(environ: WSGIEnvironment) -> str:
     return said if said.isascii() and said.isdigit() and len(said) < 18 else ""
 
 
-def find_methods(families: Iterable[object]) -> dict[str, Callable[..., Any]]:
+def find_methods(families: Iterable[object]) -> dict[str, Callable[..., object]]:
     """The method for each node call, by its name.
 
     Raises:
         ProgrammerError: nobody, or more than one object, implements a call.
     """
     objects = list(families)
-    methods: dict[str, Callable[..., Any]] = {}
+    methods: dict[str, Callable[..., object]] = {}
     for family, group in itertools.groupby(specs().values(), lambda spec: spec.family):
         names = [spec.name for spec in group]
         able = [each for each in objects if isinstance(each, family)]
@@ -227,7 +226,7 @@ def find_methods(families: Iterable[object]) -> dict[str, Callable[..., Any]]:
     return methods
 
 
-def _read_arguments(environ: WSGIEnvironment) -> list[Any]:
+def _read_arguments(environ: WSGIEnvironment) -> list[object]:
     """The JSON list in the body; the HTTP server limits its size and the time to send it."""
     length = environ.get("CONTENT_LENGTH") or ""
     stream = environ["wsgi.input"]

@@ -220,7 +220,7 @@ def mapped_device(text: str, pool: str, image: str) -> str | None:
     """
     try:
         found: Any = msgspec.json.decode(text or "[]")
-        rows: Sequence[Mapping[str, Any]] = (
+        rows: Sequence[Mapping[str, object]] = (
             list(found.values()) if isinstance(found, dict) else found
         )
         devices = [

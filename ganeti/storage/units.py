@@ -24,7 +24,7 @@ FIELDS: Final = ("allocatable", "free", "name", "size", "used")
 
 def list_units(
     kind: str, args: Sequence[object], name: str | None, fields: Sequence[str], env: Environment
-) -> list[list[Any]]:
+) -> list[list[object]]:
     """The units of one type: the asked fields of each. With ``name`` only that one, if any.
 
     ``args`` of a type of directories is ``[directories]``. Blocks for the LVM tools, or for a
@@ -145,7 +145,7 @@ def _measure_used(directory: str) -> int:
     return -(-total // MIB)
 
 
-_LISTERS: Final[Mapping[str, Callable[[Sequence[Any], Environment], list[Unit]]]] = {
+_LISTERS: Final[Mapping[str, Callable[[Sequence[object], Environment], list[Unit]]]] = {
     "file": _directories,
     "gluster": _directories,
     "lvm-pv": _physicals,

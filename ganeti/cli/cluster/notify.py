@@ -6,7 +6,6 @@ import secrets
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
@@ -53,7 +52,7 @@ def _split_command(text: str) -> list[str]:
         raise errors.make_invalid_error(f"option --command: {err}") from None
 
 
-def _parse_filter(text: str) -> Any:
+def _parse_filter(text: str) -> object:
     from ganeti.filters import grammar  # only here, as pyparsing takes its time
 
     return grammar.parse(text)

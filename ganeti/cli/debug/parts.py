@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ganeti import errors, paths
 from ganeti.base import jsonio
@@ -67,12 +66,12 @@ def _list_held(call: Call) -> list[str]:
     return [name for name, _mode, _owners_ in _owners(call)]
 
 
-def _list_holders(call: Call) -> list[list[Any]]:
+def _list_holders(call: Call) -> list[list[object]]:
     return [[name, [[owner, mode] for owner in owners]] for name, mode, owners in _owners(call)]
 
 
 #: How many arguments a command takes, and what answers it.
-_ANSWERS: dict[str, tuple[int, Callable[..., Any]]] = {
+_ANSWERS: dict[str, tuple[int, Callable[..., object]]] = {
     "echo": (1, _echo),
     "listlocks": (1, _locks_of),
     "listalllocks": (0, _list_held),

@@ -43,9 +43,9 @@ def _end(call: Call, job_id: int) -> str:
     return _follow(call, job_id, lambda _entry: None)
 
 
-def _follow(call: Call, job_id: int, tell: Callable[[list[Any]], None]) -> str:
+def _follow(call: Call, job_id: int, tell: Callable[[list[object]], None]) -> str:
     """Report each log entry of a job until it has ended; its status."""
-    values: list[Any] | None = None
+    values: list[object] | None = None
     serial = 0
     end = call.clock.monotonic() + _PATIENCE
     while call.clock.monotonic() < end:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import jsonio
@@ -61,7 +60,7 @@ def _put(call: Call, uuid: str | None) -> None:
     print(call.client.replace_filter(uuid, call.opts.priority, predicates, action, reason))
 
 
-def _read_predicates(call: Call) -> list[Any]:
+def _read_predicates(call: Call) -> list[object]:
     text = call.opts.predicates
     try:
         read = jsonio.loads(text)
@@ -72,7 +71,7 @@ def _read_predicates(call: Call) -> list[Any]:
     return read
 
 
-def _read_action(call: Call) -> str | list[Any]:
+def _read_action(call: Call) -> str | list[object]:
     text: str = call.opts.action
     if text in _ACTIONS:
         return text

@@ -91,13 +91,13 @@ def _group_info(group: JsonObject) -> list[info.Pair]:
     ]
 
 
-def _policy(policy: Mapping[str, Any], own: Mapping[str, Any]) -> list[info.Pair]:
+def _policy(policy: Mapping[str, Any], own: Mapping[str, object]) -> list[info.Pair]:
     """The policy of a group; inherited values are marked as ``default (value)``."""
 
     def format_own(key: str, text: object) -> object:
         return text if key in own else f"default ({text})"
 
-    bounds: list[Any] = [
+    bounds: list[object] = [
         [
             (
                 f"{limit}/{number}",

@@ -62,7 +62,7 @@ def show_info(call: Call) -> None:
     )
 
 
-def _format(field: str, value: Any) -> Any:
+def _format(field: str, value: Any) -> object:
     if field.endswith("_size"):
         return units.format_size(value, "h")
     if field.endswith("time"):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import units
@@ -94,7 +93,7 @@ def _index(ident: str, what: str) -> int:
 # changes of an instance ----------------------------------------------------------------------
 
 
-def changes(given: Sequence[IdentKeyVals], what: str) -> list[list[Any]]:
+def changes(given: Sequence[IdentKeyVals], what: str) -> list[list[object]]:
     """``[action, index or name, parameters]`` for each option; ``what`` as in error texts.
 
     Forms: ``add:...`` (or ``add,...``) and ``remove`` act on the end of the list, ``N:add,...`` and
@@ -103,7 +102,7 @@ def changes(given: Sequence[IdentKeyVals], what: str) -> list[list[Any]]:
     return [_change(ident, keys, what) for ident, keys in given]
 
 
-def _change(ident: str, keys: KeyVals | bool | None, what: str) -> list[Any]:
+def _change(ident: str, keys: KeyVals | bool | None, what: str) -> list[object]:
     ident, comma, more = ident.partition(",")
     if comma and ident in _MOVES and isinstance(keys, dict):
         # the older way to write add:size=10G
@@ -162,7 +161,7 @@ def _split_action(ident: str, keys: KeyVals, what: str) -> tuple[str, JsonObject
 # recreating ----------------------------------------------------------------------------------
 
 
-def recreation(given: Sequence[IdentKeyVals]) -> list[list[Any]]:
+def recreation(given: Sequence[IdentKeyVals]) -> list[list[object]]:
     """``[index, parameters]`` of the disks to recreate, by index; empty for all of them."""
     result: dict[int, JsonObject] = {}
     for ident, keys in given:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.cli import notices, selection
@@ -37,7 +35,7 @@ def backend(given: KeyVals, *, keep_resets: bool) -> JsonObject:
     return params.expand_backend(kept)
 
 
-def _backend_value(key: str, found: str | bool) -> Any:
+def _backend_value(key: str, found: str | bool) -> object:
     """One back-end parameter as a number or truth value; the error names it as it was given."""
     import msgspec
 

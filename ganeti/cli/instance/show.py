@@ -59,7 +59,9 @@ def _put_reservations_last(result: QueryResult) -> QueryResult:
     return QueryResult(fields, [_mark(fields, row) for row in rows])
 
 
-def _mark(fields: Sequence[FieldDef], row: Sequence[tuple[int, object]]) -> list[tuple[int, Any]]:
+def _mark(
+    fields: Sequence[FieldDef], row: Sequence[tuple[int, object]]
+) -> list[tuple[int, object]]:
     *cells, (_status, forthcoming) = row
     return [
         (0, "reserved") if forthcoming and item.name == "status" else cell

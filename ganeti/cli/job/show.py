@@ -223,7 +223,7 @@ def _seconds(stamp: list[int]) -> float:
 def _opcode_info(
     op: JsonObject,
     status: str,
-    result: Any,
+    result: object,
     log: Iterable[LogEntry],
     start: Any,
     execution: Any,
@@ -252,7 +252,7 @@ def _opcode_info(
     ]
 
 
-def _join_lines(value: object) -> Any:
+def _join_lines(value: object) -> object:
     if not isinstance(value, list | dict):
         return value
     return info.Flow(value, ",".join(map(str, value)) if _is_flat(value) else "")

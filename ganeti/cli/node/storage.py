@@ -44,7 +44,7 @@ def _columns(call: Call, known: Mapping[str, tuple[str, str]]) -> list[str]:
 
 
 def _print(
-    call: Call, known: Mapping[str, tuple[str, str]], fields: list[str], rows: list[list[Any]]
+    call: Call, known: Mapping[str, tuple[str, str]], fields: list[str], rows: list[list[object]]
 ) -> None:
     opts = call.opts
     form = formats.choose(call)

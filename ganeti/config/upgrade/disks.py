@@ -6,8 +6,6 @@ the instance had, and which nodes a disk lies on was worked out from both.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.config.upgrade import shape
@@ -84,7 +82,7 @@ def _type(disk: JsonObject, path: str, template: str, report: Report) -> None:
         _type(child, f"{path}/children/{index}", "", report)
 
 
-def _nodes(disk: JsonObject, instance: JsonObject) -> list[Any]:
+def _nodes(disk: JsonObject, instance: JsonObject) -> list[object]:
     if disk.get("dev_type") == "drbd":
         return [str(node) for node in disk.get("logical_id", [])[:2]]
     if disk.get("dev_type") in templates_with(lambda traits: traits.shared):

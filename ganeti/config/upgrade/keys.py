@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -18,7 +17,7 @@ from ganeti.model.nic import Nic
 
 _RUNNING = "it is only known while something runs"
 #: Kind of object -> key -> why it is no more.
-_GONE: Mapping[type[Any], Mapping[str, str]] = {
+_GONE: Mapping[type[object], Mapping[str, str]] = {
     Cluster: {
         "default_hypervisor": "the first enabled hypervisor is the default",
         "default_bridge": "nicparams name the link",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import msgspec
 
@@ -18,7 +17,7 @@ from ganeti.model.params import BackendParams, NicParams, NodeParams
 from ganeti.storage.registry import default_params
 
 #: Hypervisor, parameter and value that is no more -> value that means the same.
-_VALUES: Mapping[tuple[str, str, Any], Any] = {("kvm", "disk_discard", "default"): "ignore"}
+_VALUES: Mapping[tuple[str, str, object], object] = {("kvm", "disk_discard", "default"): "ignore"}
 
 
 def upgrade(raw: JsonObject, report: Report) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -17,7 +16,7 @@ from ganeti.model.names import DiskTemplate
 from ganeti.storage.registry import volume_templates
 
 #: What a cluster had before there was a choice.
-_BEFORE: Mapping[str, Any] = {
+_BEFORE: Mapping[str, object] = {
     "gluster_storage_dir": "/var/run/ganeti/gluster",
     "ssh_key_type": "dsa",
     "ssh_key_bits": 1024,
@@ -75,7 +74,7 @@ def _templates(raw: JsonObject) -> list[str]:
     return [name for name in _PREFERENCE if name in used] or [str(DiskTemplate.DISKLESS)]
 
 
-def _instance(instance: JsonObject) -> Mapping[str, Any]:
+def _instance(instance: JsonObject) -> Mapping[str, object]:
     return {"disks_active": instance.get("admin_state") == "up"}
 
 

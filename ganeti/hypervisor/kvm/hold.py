@@ -12,7 +12,7 @@ import secrets
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ganeti import errors
 from ganeti.base import jsonio
@@ -63,7 +63,7 @@ class Agent:
         while self._receive(end) != {"return": token}:
             pass
 
-    def ask(self, command: str, seconds: float) -> Any:
+    def ask(self, command: str, seconds: float) -> object:
         """The value that a command returns; HypervisorError when it fails or takes longer."""
         try:
             self._send(command, {})
@@ -83,7 +83,7 @@ class Agent:
         request = {"execute": command, "arguments": arguments}
         self._link.sendall(before + jsonio.dumps(request).encode() + b"\n")
 
-    def _receive(self, end: Deadline) -> Any:
+    def _receive(self, end: Deadline) -> object:
         while b"\n" not in self._read:
             if end.left <= 0 or len(self._read) > _MOST_ANSWER:
                 raise TimeoutError

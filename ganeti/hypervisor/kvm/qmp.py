@@ -150,7 +150,7 @@ class Qmp:
         with self._client.listener(names) as listener:
             yield Events(self, listener)
 
-    def wait(self, work: Coroutine[Any, Any, T], timeout: float) -> T | None:
+    def wait(self, work: Coroutine[object, object, T], timeout: float) -> T | None:
         """The result of some work on the loop, None when it took too long."""
         try:
             return self._loop.run_until_complete(asyncio.wait_for(work, timeout))
@@ -180,7 +180,7 @@ class Qmp:
     def __exit__(self, *_exc: object) -> None:
         self.close()
 
-    def _call(self, work: Coroutine[Any, Any, T], what: str, timeout: float) -> T:
+    def _call(self, work: Coroutine[object, object, T], what: str, timeout: float) -> T:
         try:
             return self._loop.run_until_complete(asyncio.wait_for(work, timeout))
         except TimeoutError as err:

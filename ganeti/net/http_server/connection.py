@@ -38,7 +38,7 @@ class Connection(HTTPConnection):
 
     RequestHandlerClass = Request
 
-    def __init__(self, server: Any, sock: Any, makefile: Any = MakeFile) -> None:
+    def __init__(self, server: Any, sock: Any, makefile: object = MakeFile) -> None:
         super().__init__(server, sock, makefile)
         sock.settimeout(server.request_timeout)
         self.peer: Peer | None = None

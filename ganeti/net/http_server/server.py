@@ -45,7 +45,7 @@ class _Adapter(Adapter):
     def get_environ(self) -> dict[str, str]:
         return {"HTTPS": "on"}
 
-    def makefile(self, sock: TLSSocket, mode: str = "r", bufsize: int = -1) -> Any:
+    def makefile(self, sock: TLSSocket, mode: str = "r", bufsize: int = -1) -> object:
         return MakeFile(sock, mode, bufsize)
 
 

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import ParamSpec
 
 from OpenSSL import SSL, crypto
 
@@ -211,7 +211,9 @@ def _remember_refusal(
     return bool(accepted)
 
 
-def _load(file: Path, what: str, action: Callable[P, Any], *args: P.args, **kw: P.kwargs) -> None:
+def _load(
+    file: Path, what: str, action: Callable[P, object], *args: P.args, **kw: P.kwargs
+) -> None:
     try:
         encrypted = b"ENCRYPTED" in file.read_bytes()
     except OSError as err:

@@ -323,11 +323,11 @@ class TLSSocket:
         """The kernel descriptor, -1 when closed."""
         return self._sock.fileno()
 
-    def getpeername(self) -> Any:
+    def getpeername(self) -> object:
         """Address of the other side, as the kernel socket tells it."""
         return self._sock.getpeername()
 
-    def getsockname(self) -> Any:
+    def getsockname(self) -> object:
         """Own address, as the kernel socket tells it."""
         return self._sock.getsockname()
 

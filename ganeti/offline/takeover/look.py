@@ -7,7 +7,6 @@ import pwd
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ganeti import constants, errors, paths
 from ganeti.base import files, process, services
@@ -85,7 +84,7 @@ def read(where: Paths, data: Path | None = None) -> Facts:
     )
 
 
-def _config(directory: Path) -> tuple[Any, str]:
+def _config(directory: Path) -> tuple[object, str]:
     path = directory / "config.data"
     if not path.exists():
         return None, ""

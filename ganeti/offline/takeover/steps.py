@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -55,7 +54,7 @@ def load(where: Paths) -> Record | None:
 def save(where: Paths, record: Record) -> None:
     """Durable at return."""
     files.ensure_dir(where.takeover, 0o700)
-    value: Any = msgspec.to_builtins(record)
+    value: object = msgspec.to_builtins(record)
     files.write_atomic(record_file(where), jsonio.dumps(value), mode=0o600)
 
 

@@ -42,7 +42,7 @@ class Moves(msgspec.Struct, frozen=True):
     jobs: list[list[OpCode]]
 
 
-def result(name: str, text: str) -> Any:
+def result(name: str, text: str) -> object:
     """The result in an answer.
 
     Raises:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import jsonio, process, programs
@@ -202,7 +201,7 @@ def ask(
     template: str = "",
     extra: Mapping[str, object] | None = None,
     config: Config | None = None,
-) -> Any:
+) -> object:
     """The result that an allocator gives; blocks up to 15 minutes.
 
     ``template`` tells which storage's free space matters; ``extra`` are options of this request.

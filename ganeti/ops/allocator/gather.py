@@ -38,7 +38,7 @@ def ask_nodes(ctx: Context, template: str = "", config: Config | None = None) ->
     units = {node.uuid: _units(config, node, template) for node in nodes}
     asked = [(name, cluster.hvparams.get(name, {})) for name in hypervisors[:1]]
     rpc = ctx.rpc.limit_time(PATIENCE).share_calls()
-    arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {
+    arguments: dict[NodeUuid, tuple[Node, tuple[object, ...]]] = {
         node.uuid: (node, (units[node.uuid], asked)) for node in nodes
     }
     infos = rpc.call_each(NodeCalls.node_info, arguments)

@@ -210,7 +210,7 @@ class NewInstance:
     memory: int
     vcpus: int
     disks: Sequence[Mapping[str, Any]]
-    nics: Sequence[Mapping[str, Any]]
+    nics: Sequence[Mapping[str, object]]
     hypervisor: str
     os: str = ""
     tags: Sequence[str] = ()

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -60,7 +59,7 @@ class _Plan:
     #: what the helper guest that zeroes free space is started from, if it is asked for
     zeroing: Image | str | None
     #: variables of the instance for hooks, also when it is removed
-    env: Mapping[str, Any]
+    env: Mapping[str, object]
 
 
 class BackupExport(

@@ -81,9 +81,9 @@ class Converter:
     """
 
     def __init__(self) -> None:
-        self._base: tuple[Any, ...] = ()
+        self._base: tuple[object, ...] = ()
         self._told: dict[tuple[str, str], _Told] = {}
-        self._policies: tuple[Any, Any, facts.Policy, dict[str, facts.Policy]] | None = None
+        self._policies: tuple[object, object, facts.Policy, dict[str, facts.Policy]] | None = None
 
     def cluster(self, config: Config, answers: Answers) -> facts.Cluster:
         """The facts; nodes that did not answer, and drained ones, are unknown and not empty."""

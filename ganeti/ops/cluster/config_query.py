@@ -9,5 +9,5 @@ from ganeti.ops.operation import Operation
 
 
 class ClusterConfigQuery(Operation[OpClusterConfigQuery, list[Any]]):
-    def run(self) -> list[Any]:
+    def run(self) -> list[object]:
         return self.ctx.services.config_values(self.op.output_fields)

@@ -258,7 +258,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         }
         shared.judge_ssconf(report, config, ctx.paths, sent, told)
 
-    def _ask_master(self, config: Config, report: Report, check: str, argument: object) -> Any:
+    def _ask_master(self, config: Config, report: Report, check: str, argument: object) -> object:
         """What the master node answers to one check; None if it does not, which is reported."""
         answers = self.ctx.rpc.call_many(
             [config.master],
@@ -339,7 +339,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         wanted: dict[NodeUuid, list[Place]] = {}
         for place in places:
             wanted.setdefault(place[0].uuid, []).append(place)
-        arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {
+        arguments: dict[NodeUuid, tuple[Node, tuple[object, ...]]] = {
             uuid: (here[0][0], ([annotate.disk(config, p[2], p[0].group) for p in here],))
             for uuid, here in wanted.items()
         }

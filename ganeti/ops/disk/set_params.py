@@ -41,7 +41,7 @@ class DiskSetParams(
             disk_settings.check_limits(owner.real_hypervisor, base.replace(self.disk, **values))
         return values
 
-    def run(self) -> list[tuple[str, Any]]:
+    def run(self) -> list[tuple[str, object]]:
         def edit(draft: Draft) -> None:
             draft.update(self.disk, **self.plan)
 

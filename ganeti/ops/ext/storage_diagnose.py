@@ -12,7 +12,7 @@ from ganeti.ops.operation import Operation
 class ExtStorageDiagnose(Operation[OpExtStorageDiagnose, list[list[Any]]]):
     """Rows of the asked fields, by name."""
 
-    def run(self) -> list[list[Any]]:
+    def run(self) -> list[list[object]]:
         fields, names = list(self.op.output_fields), set(self.op.names)
         answer = self.ctx.services.query("extstorage", [*fields, "name"], None)
         unknown = [field["name"] for field in answer["fields"] if field["kind"] == "unknown"]

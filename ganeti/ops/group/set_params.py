@@ -36,10 +36,10 @@ class GroupSetParams(
     def _policy(self) -> str:
         return "None" if self.op.alloc_policy is None else str(self.op.alloc_policy)
 
-    def preview(self) -> list[tuple[str, Any]]:
+    def preview(self) -> list[tuple[str, object]]:
         return []
 
-    def run(self) -> list[tuple[str, Any]]:
+    def run(self) -> list[tuple[str, object]]:
         ctx, before = self.ctx, self.ctx.config
 
         def edit(draft: Draft) -> None:

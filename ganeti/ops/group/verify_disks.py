@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
@@ -84,7 +84,7 @@ class GroupVerifyDisks(FindingOperation[OpGroupVerifyDisks, GroupUuid, Findings]
         self, call: Callable[..., T], wanted: dict[NodeUuid, list[tuple[Instance, Disk]]]
     ) -> dict[NodeUuid, Answer[T]]:
         config = self.ctx.config
-        arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {}
+        arguments: dict[NodeUuid, tuple[Node, tuple[object, ...]]] = {}
         for uuid, items in wanted.items():
             node = config.nodes[uuid]
             if node.offline:

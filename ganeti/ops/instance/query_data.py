@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
@@ -101,7 +100,7 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], Js
         }
 
     @staticmethod
-    def _nic(config: Config, item: Instance, index: int) -> list[Any]:
+    def _nic(config: Config, item: Instance, index: int) -> list[object]:
         nic = item.nics[index]
         node = config.nodes.get(item.primary_node)
         params = config.nicparams_for(nic.nicparams, nic.network, node.group if node else None)
@@ -140,7 +139,7 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], Js
 
     def _secondary_status(
         self, config: Config, item: Instance, disk: Disk, below: Disk | None
-    ) -> list[Any] | None:
+    ) -> list[object] | None:
         """State of a mirrored disk, or of a part of one, on its other node."""
         whole = below or disk
         if not traits_of(whole.dev_type).mirrored:
@@ -150,7 +149,7 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], Js
 
     def _status(
         self, config: Config, item: Instance, disk: Disk, where: NodeUuid
-    ) -> list[Any] | None:
+    ) -> list[object] | None:
         """State of a disk on a node in the order of BlockDevStatus, None if unknown."""
         node = config.nodes.get(where)
         if self.op.static or node is None or disk.dev_type is None:

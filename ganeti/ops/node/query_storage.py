@@ -36,14 +36,14 @@ class NodeQueryStorage(PlannedOperation[OpNodeQueryStorage, _Plan, list[list[Any
             )
         return _Plan(kind, node_storage.choose_nodes(self.ctx, op.nodes))
 
-    def run(self) -> list[list[Any]]:
+    def run(self) -> list[list[object]]:
         ctx, op = self.ctx, self.op
         fields = ["name", *(f for f in op.output_fields if f not in ("name", "node", "type"))]
         args = node_storage.unit_args(ctx.config, self.plan.kind)
         answers = ctx.rpc.call_many(
             self.plan.nodes, NodeCalls.storage_list, str(self.plan.kind), args, op.name, fields
         )
-        rows: list[list[Any]] = []
+        rows: list[list[object]] = []
         for answer in answers.values():
             if answer.error is not None:
                 ctx.warn(f"no storage of node {answer.node.name}: {errors.text(answer.error)}")

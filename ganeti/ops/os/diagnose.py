@@ -12,7 +12,7 @@ from ganeti.ops.operation import Operation
 class OsDiagnose(Operation[OpOsDiagnose, list[list[Any]]]):
     """Rows of the asked fields, by name; hidden and blacklisted ones only when requested."""
 
-    def run(self) -> list[list[Any]]:
+    def run(self) -> list[list[object]]:
         fields = list(self.op.output_fields)
         names = set(self.op.names)
         decide = ["name", "valid", "hidden", "blacklisted"]
@@ -22,7 +22,7 @@ class OsDiagnose(Operation[OpOsDiagnose, list[list[Any]]]):
             raise errors.make_invalid_error(
                 f"unknown fields of OS definitions: {', '.join(unknown)}"
             )
-        rows: list[list[Any]] = []
+        rows: list[list[object]] = []
         for row in answer["data"]:
             values = [value for _status, value in row]
             name, valid, hidden, blacklisted = values[-4:]

@@ -74,7 +74,7 @@ def _keep(values: Mapping[str, str], known: Collection[str], what: str, say: Say
 
 def _hvparams(
     hypervisor: HypervisorName | None, export: ExportConfig, say: Say
-) -> Mapping[str, Any]:
+) -> Mapping[str, object]:
     """Those of the export, when it is for the same hypervisor."""
     if hypervisor is None or str(hypervisor) != export.hypervisor:
         return {}
@@ -84,7 +84,7 @@ def _hvparams(
     return _keep(values, known, "Hypervisor parameters", say)
 
 
-def _backend(export: ExportConfig, say: Say) -> Mapping[str, Any]:
+def _backend(export: ExportConfig, say: Say) -> Mapping[str, object]:
     known = {field.encode_name for field in typed.fields(BackendParams)}
     return _keep(export.beparams, known, "Backend parameters", say)
 

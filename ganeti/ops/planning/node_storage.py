@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ganeti import errors
 from ganeti.base.text import natural_key, nearest
@@ -52,7 +51,7 @@ def default_type(config: Config) -> StorageType:
     )
 
 
-def unit_args(config: Config, kind: StorageType) -> list[Any]:
+def unit_args(config: Config, kind: StorageType) -> list[object]:
     """What a node must be told to find the units of a type."""
     cluster = config.cluster
     setting = traits_of(kind).directory if kind in TEMPLATES else ""

@@ -44,7 +44,7 @@ class ReservationSetParams(
             raise errors.make_invalid_error("nothing to change: give an owner, a reason or a time")
         return rows
 
-    def run(self) -> list[tuple[str, Any]]:
+    def run(self) -> list[tuple[str, object]]:
         ctx = self.ctx
 
         def edit(draft: Draft) -> None:

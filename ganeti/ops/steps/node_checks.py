@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from ganeti import errors
 from ganeti.config.job_claims import MemoryClaim
@@ -89,7 +88,7 @@ def resources(
     """
     exclusive = bool(ctx.config.ndparams(node).get("exclusive_storage"))
     wanted = {**(space or {}), **(spindles or {} if exclusive else {})}
-    units: list[tuple[str, str, list[Any]]] = [
+    units: list[tuple[str, str, list[object]]] = [
         (kind, name, [exclusive] if kind.startswith("lvm") else []) for kind, name in wanted
     ]
     hypervisors = []

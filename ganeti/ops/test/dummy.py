@@ -18,14 +18,14 @@ class TestDummy(PlannedOperation[OpTestDummy, list[list[Any]], Any]):
 
     __test__ = False  # not a test case, whatever its name
 
-    def decide(self) -> list[list[Any]]:
+    def decide(self) -> list[list[object]]:
         """The jobs to submit."""
         jobs = self.op.submit_jobs or []
         if not isinstance(jobs, list) or not all(isinstance(job, list) for job in jobs):
             raise errors.make_invalid_error(_JOBS)
         return [[wire.from_wire(op) for op in job] for job in jobs]
 
-    def run(self) -> Any:
+    def run(self) -> object:
         op = self.op
         for text in op.messages if isinstance(op.messages, list) else [op.messages]:
             if text:

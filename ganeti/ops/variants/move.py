@@ -93,7 +93,7 @@ class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any])
         )
         return drafted
 
-    def run(self) -> Any:
+    def run(self) -> object:
         place.record(self.ctx, "reservation-move", self.plan)
         names = ", ".join(node.name for node in self.found.nodes)
         self.ctx.log(f"Reservation {self.found.instance.handle} is for {names} now")
@@ -209,6 +209,6 @@ class ReservationChangeGroup(_Move[OpInstanceChangeGroup]):
         item = place.read_recorded(self.ctx, instance)
         return place.choose_nodes(self.ctx, self._allocator(), item, self._groups(instance))
 
-    def run(self) -> Any:
+    def run(self) -> object:
         super().run()
         return {"jobs": []}

@@ -7,7 +7,7 @@ them; one that cannot be read is one row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
@@ -39,7 +39,7 @@ class BackupKind(Kind[Row]):
     def lookup(self, ctx: Context, names: Sequence[object]) -> Sequence[Row]:
         return [row for row in self.rows(ctx) if (row.repository or _DEFAULT) in names]
 
-    def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Row]:
+    def candidates(self, ctx: Context, values: set[object]) -> Sequence[Row]:
         return [row for row in self.rows(ctx) if (row.repository or _DEFAULT) in values]
 
     def tasks(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
@@ -29,7 +28,7 @@ class DiskKind(Kind[Disk]):
         """Also by a name that only one disk has, or by the place (``web1/0``)."""
         return [ctx.config.disk(str(name)) for name in names]
 
-    def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Disk]:
+    def candidates(self, ctx: Context, values: set[object]) -> Sequence[Disk]:
         wanted = {value for value in values if isinstance(value, str)}
         return [d for d in ctx.tables.disks if d.uuid in wanted or d.name in wanted]
 
@@ -83,7 +82,7 @@ def _groups(ctx: Context) -> Column[Disk]:
 
 
 @KIND.value("logical_id", "Logical_ID", OTHER, "What the driver finds the data by, but no secret")
-def _logical_id(disk: Disk) -> list[Any]:
+def _logical_id(disk: Disk) -> list[object]:
     names = traits_of(disk.dev_type).id_parts
     return [part for name, part in zip(names, disk.logical_id) if name != "secret"]
 

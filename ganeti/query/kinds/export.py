@@ -33,7 +33,7 @@ class ExportKind(Kind[Row]):
         found, exact = ctx.tables.node_index.find_one, ctx.config.node
         return [Row(found(name) or exact(name)) for name in names]
 
-    def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Row]:
+    def candidates(self, ctx: Context, values: set[object]) -> Sequence[Row]:
         return [Row(node) for node in ctx.tables.node_index.find(values)]
 
     def tasks(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
@@ -50,7 +49,7 @@ KIND.attribute("name", "Name", FieldKind.TEXT, "Name of the provider", "name")
 
 
 @KIND.value("node_status", "NodeStatus", OTHER, "What was found, by identity of the node")
-def _node_status(row: Row) -> dict[str, list[list[Any]]]:
+def _node_status(row: Row) -> dict[str, list[list[object]]]:
     return {
         uuid: [
             [info.path, info.valid, info.diagnose, [list(pair) for pair in info.parameters]]

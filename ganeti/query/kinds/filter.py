@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ganeti.filters.answer import FieldKind
 from ganeti.model.filter_rule import FilterRule
@@ -20,7 +19,7 @@ class FilterKind(Kind[FilterRule]):
     def rows(self, ctx: Context) -> Sequence[FilterRule]:
         return ctx.tables.filters
 
-    def candidates(self, ctx: Context, values: set[Any]) -> Sequence[FilterRule]:
+    def candidates(self, ctx: Context, values: set[object]) -> Sequence[FilterRule]:
         return [rule for rule in ctx.tables.filters if rule.uuid in values]
 
 
@@ -35,10 +34,10 @@ KIND.attribute("action", "Action", OTHER, "What happens to jobs that fit the rul
 
 
 @KIND.value("predicates", "Predicates", OTHER, "Conditions that a job must fulfil, all of them")
-def _predicates(rule: FilterRule) -> list[Any]:
+def _predicates(rule: FilterRule) -> list[object]:
     return list(rule.predicates)
 
 
 @KIND.value("reason_trail", "ReasonTrail", OTHER, "Who made the rule, when and why")
-def _reason_trail(rule: FilterRule) -> list[Any]:
+def _reason_trail(rule: FilterRule) -> list[object]:
     return list(rule.reason_trail)

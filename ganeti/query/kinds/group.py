@@ -27,7 +27,7 @@ class GroupKind(Kind[NodeGroup]):
         found, exact = ctx.tables.group_index.find_one, ctx.config.group
         return [found(name) or exact(name) for name in names]
 
-    def candidates(self, ctx: Context, values: set[Any]) -> Sequence[NodeGroup]:
+    def candidates(self, ctx: Context, values: set[object]) -> Sequence[NodeGroup]:
         return ctx.tables.group_index.find(values)
 
 
@@ -117,7 +117,7 @@ def _diskparams(ctx: Context) -> Column[NodeGroup]:
     return column
 
 
-def _ndparams_of(ctx: Context) -> Callable[[NodeGroup], Mapping[str, Any]]:
+def _ndparams_of(ctx: Context) -> Callable[[NodeGroup], Mapping[str, object]]:
     cluster = ctx.config.cluster.ndparams
     return lambda group: fill(cluster, group.ndparams)
 

@@ -26,7 +26,7 @@ class ImageKind(Kind[Image]):
         found, exact = ctx.tables.image_index.find_one, ctx.config.image
         return [found(name) or exact(name) for name in names]
 
-    def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Image]:
+    def candidates(self, ctx: Context, values: set[object]) -> Sequence[Image]:
         return ctx.tables.image_index.find(values)
 
 

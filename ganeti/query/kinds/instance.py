@@ -53,7 +53,7 @@ class InstanceKind(Kind[Instance]):
         found, exact = ctx.tables.instance_index.find_one, ctx.config.instance
         return [found(name) or exact(name) for name in names]
 
-    def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Instance]:
+    def candidates(self, ctx: Context, values: set[object]) -> Sequence[Instance]:
         return ctx.tables.instance_index.find(values)
 
     def tasks(

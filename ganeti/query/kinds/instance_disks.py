@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ganeti.constants import MAX_DISKS
 from ganeti.filters.answer import FieldKind
@@ -42,11 +41,11 @@ def add_fields(kind: Kind[Instance]) -> None:
             kind.add(Field(f"disk.{one}/{index}", f"{title}/{index}", value_kind, doc, getter))
 
 
-def _value(ctx: Context, attribute: str) -> Callable[[DiskUuid], Any]:
+def _value(ctx: Context, attribute: str) -> Callable[[DiskUuid], object]:
     """Value of a disk by its uuid, None for a disk that is missing."""
     disks = ctx.config.disks
 
-    def value(uuid: DiskUuid) -> Any:
+    def value(uuid: DiskUuid) -> object:
         disk: Disk | None = disks.get(uuid)
         return None if disk is None else getattr(disk, attribute)
 

@@ -61,14 +61,14 @@ def _make_single_getter(make: Callable[[Context], NicValue], index: int) -> Gett
     return getter
 
 
-def _make_filler(ctx: Context) -> Callable[[Instance, Nic], Mapping[str, Any]]:
+def _make_filler(ctx: Context) -> Callable[[Instance, Nic], Mapping[str, object]]:
     """Complete parameters of a card; those of its network depend on the primary node's group."""
     config = ctx.config
     nodes = config.nodes
     # Most cards have nothing of their own, so that all in one network and group are alike.
-    inherited: dict[tuple[str | None, str | None], Mapping[str, Any]] = {}
+    inherited: dict[tuple[str | None, str | None], Mapping[str, object]] = {}
 
-    def fill_params(instance: Instance, nic: Nic) -> Mapping[str, Any]:
+    def fill_params(instance: Instance, nic: Nic) -> Mapping[str, object]:
         node = nodes.get(instance.primary_node) if nic.network else None
         group = node.group if node else None
         if nic.nicparams:
@@ -92,7 +92,7 @@ def _param(name: str, only_mode: NicMode | None = None) -> Callable[[Context], N
     def make(ctx: Context) -> NicValue:
         filled = ctx.compute_once(_make_filler)
 
-        def value(instance: Instance, nic: Nic) -> Any:
+        def value(instance: Instance, nic: Nic) -> object:
             params = filled(instance, nic)
             if only_mode is not None and params.get("mode") != only_mode:
                 return None

@@ -131,11 +131,11 @@ def _global_params(hypervisor: str | None) -> frozenset[str]:
     return HYPERVISORS.get(hypervisor).traits.global_params if hypervisor else frozenset()
 
 
-def inherited_hvparams(ctx: Context) -> Callable[[Instance], Mapping[str, Any]]:
+def inherited_hvparams(ctx: Context) -> Callable[[Instance], Mapping[str, object]]:
     """What an instance inherits; worked out once for each hypervisor and OS."""
-    known: dict[tuple[str | None, str], Mapping[str, Any]] = {}
+    known: dict[tuple[str | None, str], Mapping[str, object]] = {}
 
-    def inherited(instance: Instance) -> Mapping[str, Any]:
+    def inherited(instance: Instance) -> Mapping[str, object]:
         key = (instance.hypervisor, instance.os)
         params = known.get(key)
         if params is None:

@@ -66,10 +66,10 @@ def _job_field(
     *,
     needs: Sequence[Need] = (Need.JOBS,),
     seconds: bool = False,
-) -> Callable[[Callable[[JobView], Any]], Callable[[JobView], Any]]:
+) -> Callable[[Callable[[JobView], object]], Callable[[JobView], object]]:
     """Decorator: the function returns the value of a job, None when it has none."""
 
-    def register(function: Callable[[JobView], Any]) -> Callable[[JobView], Any]:
+    def register(function: Callable[[JobView], object]) -> Callable[[JobView], object]:
         def getter(ctx: Context) -> Column[int]:
             jobs: Mapping[int, JobView] = ctx.live[Need.JOBS]
 
@@ -89,7 +89,7 @@ def _op_field(name: str, title: str, doc: str, key: str) -> None:
     """One value of each opcode of a job."""
 
     @_job_field(name, title, OTHER, doc)
-    def _values(job: JobView) -> list[Any]:
+    def _values(job: JobView) -> list[object]:
         return [getattr(op, key) for op in job.record.ops]
 
 
@@ -118,17 +118,17 @@ def _is_archived(job: JobView) -> bool:
 
 
 @_job_field("received_ts", "Received", OTHER, "When the job was submitted", seconds=True)
-def _get_received(job: JobView) -> Any:
+def _get_received(job: JobView) -> object:
     return job.record.received_timestamp
 
 
 @_job_field("start_ts", "Start", OTHER, "When the job was started", seconds=True)
-def _start(job: JobView) -> Any:
+def _start(job: JobView) -> object:
     return job.record.start_timestamp
 
 
 @_job_field("end_ts", "End", OTHER, "When the job ended", seconds=True)
-def _end(job: JobView) -> Any:
+def _end(job: JobView) -> object:
     return job.record.end_timestamp
 
 
@@ -164,11 +164,11 @@ def op_summary(raw: Op) -> str:
 
 
 @_job_field("ops", "OpCodes", OTHER, "The opcodes, without private and secret values")
-def _ops(job: JobView) -> list[Any]:
+def _ops(job: JobView) -> list[object]:
     return [redact(op.input) for op in job.record.ops]
 
 
-def redact(value: object) -> Any:
+def redact(value: object) -> object:
     """A copy in which the values of private and secret OS parameters are hidden."""
     if isinstance(value, dict):
         return {key: _hide(item) if key in _HIDDEN else redact(item) for key, item in value.items()}
@@ -177,7 +177,7 @@ def redact(value: object) -> Any:
     return value
 
 
-def _hide(value: object) -> Any:
+def _hide(value: object) -> object:
     if isinstance(value, dict):
         return {key: _hide(item) for key, item in value.items()}
     return value if value is None else REDACTED

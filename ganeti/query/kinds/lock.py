@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ganeti.base import jsonio
 from ganeti.filters.answer import FieldKind
@@ -41,5 +40,5 @@ def _owner(lock: LockView) -> list[str]:
 
 
 @KIND.value("pending", "Pending", OTHER, "Who waits for the lock, and in which mode")
-def _list_pending(lock: LockView) -> list[list[Any]]:
+def _list_pending(lock: LockView) -> list[list[object]]:
     return [[mode, [jsonio.dumps(owner) for owner in owners]] for mode, owners in lock.pending]

@@ -33,7 +33,7 @@ class NodeKind(Kind[Node]):
         found, exact = ctx.tables.node_index.find_one, ctx.config.node
         return [found(name) or exact(name) for name in names]
 
-    def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Node]:
+    def candidates(self, ctx: Context, values: set[object]) -> Sequence[Node]:
         return ctx.tables.node_index.find(values)
 
     def tasks(
@@ -213,7 +213,7 @@ def _sinst_list(ctx: Context) -> Column[Node]:
     return lambda node: (0, names[node.uuid])
 
 
-def _ndparams_of(ctx: Context) -> Callable[[Node], Mapping[str, Any]]:
+def _ndparams_of(ctx: Context) -> Callable[[Node], Mapping[str, object]]:
     return ctx.config.ndparams
 
 
@@ -255,7 +255,7 @@ def _bootid(ctx: Context) -> Column[Node]:
 
 
 def _hypervisor_field(name: str, title: str, kind: FieldKind, doc: str, key: str) -> None:
-    def extract(info: NodeInfo) -> Any:
+    def extract(info: NodeInfo) -> object:
         return info[2][0].get(key) if info[2] else None
 
     KIND.field(name, title, kind, doc, needs=[Need.NODE_HYPERVISOR])(
@@ -287,8 +287,8 @@ def _storage_field(
         found = unit(ctx.config.cluster)
         wanted = found[0] if found else ""
 
-        def extract(info: NodeInfo) -> Any:
-            units: Iterable[Mapping[str, Any]] = info[1] or ()
+        def extract(info: NodeInfo) -> object:
+            units: Iterable[Mapping[str, object]] = info[1] or ()
             return next((each.get(key) for each in units if each.get("type") == wanted), None)
 
         return _make_live_column(ctx, extract)

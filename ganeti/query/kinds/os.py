@@ -52,12 +52,12 @@ class OsKind(Kind[Row]):
         return {Need.OS: lambda: ctx.sources.os_diagnose(nodes)}
 
 
-def diagnose_filter(fields: Sequence[str], names: Sequence[str]) -> list[Any] | None:
+def diagnose_filter(fields: Sequence[str], names: Sequence[str]) -> list[object] | None:
     """The filter of the opcode that diagnoses OS definitions.
 
     It hides hidden, blacklisted and invalid ones, unless the field that would tell is requested.
     """
-    conditions: list[Any] = [["|", *(["==", "name", name] for name in names)]] if names else []
+    conditions: list[object] = [["|", *(["==", "name", name] for name in names)]] if names else []
     conditions += [["!", ["?", flag]] for flag in ("hidden", "blacklisted") if flag not in fields]
     if "valid" not in fields:
         conditions.append(["?", "valid"])
@@ -101,7 +101,7 @@ def _hypervisors(row: Row) -> list[str]:
 
 
 @KIND.value("node_status", "NodeStatus", OTHER, "What was found, by identity of the node")
-def _node_status(row: Row) -> dict[str, list[list[Any]]]:
+def _node_status(row: Row) -> dict[str, list[list[object]]]:
     return {
         uuid: [
             [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ganeti import errors
 from ganeti.config.changes import Draft
@@ -20,7 +19,7 @@ from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import InstanceInfo
 
 
-def reason(op: OpCode) -> list[Any]:
+def reason(op: OpCode) -> list[object]:
     """The reason trail of an opcode for the node."""
     return [list(entry) for entry in op.reason]
 
