@@ -27,7 +27,7 @@ from ganeti.ops.steps.nodes import master_ip
 from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc
-from ganeti.rpc.objects import MasterView
+from ganeti.rpc.replica import MasterView
 
 Say = Callable[[str], None]
 

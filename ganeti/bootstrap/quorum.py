@@ -30,7 +30,7 @@ from ganeti.net.tls.contexts import Identity
 from ganeti.ops.steps.nodes import candidates
 from ganeti.paths import Paths
 from ganeti.rpc.client import Answer, NodeRpc
-from ganeti.rpc.objects import MasterView
+from ganeti.rpc.replica import MasterView
 
 Say = Callable[[str], None]
 

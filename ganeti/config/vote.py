@@ -22,7 +22,7 @@ from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc
-from ganeti.rpc.objects import MasterView, ReplicaUpdate
+from ganeti.rpc.replica import MasterView, ReplicaUpdate
 
 #: What the term of a master that continues without a majority is ahead of the usual next one: those
 #: who were given up may have elected a rival meanwhile, whose calls are refused then.

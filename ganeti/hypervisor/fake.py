@@ -34,13 +34,13 @@ from ganeti.model.names import Consistency, MigrationState, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,
-    GuestCounters,
     InstanceInfo,
     MigrationStatus,
     NodeDisk,
     NodeInstance,
     NodeNic,
 )
+from ganeti.rpc.samples import GuestCounters
 
 _COUNTED = ("disk_read", "disk_write", "disk_read_ops", "disk_write_ops", "net_receive", "net_send")
 

@@ -16,12 +16,7 @@ import msgspec
 from ganeti.base.json_types import JsonObject
 from ganeti.model.names import Consistency
 from ganeti.paths import Paths
-from ganeti.rpc.objects import (
-    Console,
-    InstanceInfo,
-    NodeDisk,
-    NodeInstance,
-)
+from ganeti.rpc.objects import Console, InstanceInfo, NodeDisk, NodeInstance
 
 HvParams = Mapping[str, Any]
 

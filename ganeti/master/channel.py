@@ -21,7 +21,7 @@ from ganeti.master.copy_round import CopyRound, Failure
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
-from ganeti.rpc.objects import ReplicaUpdate
+from ganeti.rpc.replica import ReplicaUpdate
 from ganeti.rpc.wire import encode_content
 
 _LOG = logging.getLogger(__name__)

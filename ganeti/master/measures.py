@@ -14,7 +14,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.metrics import METRICS, Report
 from ganeti.model.names import AdminState
 from ganeti.model.node import Node
-from ganeti.rpc.objects import GuestCounters, MirrorSample
+from ganeti.rpc.samples import GuestCounters, MirrorSample
 
 if TYPE_CHECKING:
     from ganeti.master.core import Core

@@ -12,7 +12,7 @@ from ganeti.config.store import Store
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
-from ganeti.rpc.objects import Samples
+from ganeti.rpc.samples import Samples
 
 #: Seconds that a node gets to answer.
 PATIENCE = 10.0

@@ -13,7 +13,7 @@ from ganeti.master.verdicts import Known
 from ganeti.model.config import Config
 from ganeti.model.names import DiskUuid
 from ganeti.paths import Paths
-from ganeti.rpc.objects import MirrorSample
+from ganeti.rpc.samples import MirrorSample
 
 if TYPE_CHECKING:
     from ganeti.master.core import Core

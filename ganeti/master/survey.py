@@ -19,7 +19,7 @@ from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
-from ganeti.rpc.objects import LatestSamples
+from ganeti.rpc.samples import LatestSamples
 
 _LOG = logging.getLogger(__name__)
 

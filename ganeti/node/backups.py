@@ -27,8 +27,9 @@ from ganeti.node.backup_sources import Frozen, Source, Sources
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
+from ganeti.rpc.backups import BackupPlace, BackupRequest, BackupResult
 from ganeti.rpc.calls.backups import BackupCalls
-from ganeti.rpc.objects import BackupPlace, BackupRequest, BackupResult, NodeDisk, NodeInstance
+from ganeti.rpc.objects import NodeDisk, NodeInstance
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,8 @@ from ganeti.node.disks import Disks
 from ganeti.node.images import Images
 from ganeti.node.instances import Instances
 from ganeti.rpc.calls.helper_guests import HelperGuestCalls
-from ganeti.rpc.objects import HelperTask, NodeInstance
+from ganeti.rpc.images import HelperTask
+from ganeti.rpc.objects import NodeInstance
 from ganeti.storage.file import describe_file
 
 log = logging.getLogger(__name__)

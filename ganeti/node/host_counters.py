@@ -12,7 +12,7 @@ from ganeti import errors
 from ganeti.hypervisor import host
 from ganeti.net import certs
 from ganeti.paths import Paths
-from ganeti.rpc.objects import HostCounters, MirrorSample
+from ganeti.rpc.samples import HostCounters, MirrorSample
 from ganeti.storage.drbd import proc
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,8 @@ from ganeti.node.disks import Disks
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.calls.images import ImageCalls
 from ganeti.rpc.client import NodeRpc
-from ganeti.rpc.objects import ImageFacts, NodeDisk, NodeImage
+from ganeti.rpc.images import ImageFacts, NodeImage
+from ganeti.rpc.objects import NodeDisk
 
 log = logging.getLogger(__name__)
 

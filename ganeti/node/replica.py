@@ -27,7 +27,7 @@ from ganeti.node import membership
 from ganeti.node.context import NodeContext
 from ganeti.node.standby import Standby
 from ganeti.rpc.calls.replica import ReplicaCalls
-from ganeti.rpc.objects import MasterView, ReplicaUpdate
+from ganeti.rpc.replica import MasterView, ReplicaUpdate
 from ganeti.rpc.wire import decode_content
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from ganeti.model.names import RunState
 from ganeti.node import host_counters, rings
 from ganeti.node.context import NodeContext, check_name
 from ganeti.node.rings import DAY, MONTH, SERIES, Row
-from ganeti.rpc.objects import GuestCounters, HostCounters, LatestSamples
+from ganeti.rpc.samples import GuestCounters, HostCounters, LatestSamples
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from ganeti.node.context import NodeContext, check_name
 from ganeti.node.rings import SERIES, Row, Shape
 from ganeti.node.sampler import NODE, Sampler
 from ganeti.rpc.calls.samples import SampleCalls
-from ganeti.rpc.objects import LatestSamples, Samples
+from ganeti.rpc.samples import LatestSamples, Samples
 
 #: Most intervals of one answer.
 MOST = 8640

@@ -13,9 +13,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
-from ganeti.model.backup import Manifest
 from ganeti.model.names import (
-    Consistency,
     DiskMode,
     DiskTemplate,
     DiskUuid,
@@ -200,67 +198,6 @@ class InstanceInfo(msgspec.Struct, kw_only=True):
     time: float = 0.0
 
 
-class GuestCounters(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a guest has used since it began. Bytes and numbers; None: the driver cannot tell."""
-
-    #: seconds of processor time
-    cpu: float
-    #: memory that it has now
-    memory: int
-    disk_read: int | None = None
-    disk_write: int | None = None
-    disk_read_ops: int | None = None
-    disk_write_ops: int | None = None
-    #: as the guest sees it
-    net_receive: int | None = None
-    net_send: int | None = None
-    net_receive_ops: int | None = None
-    net_send_ops: int | None = None
-
-
-class HostCounters(GuestCounters, kw_only=True, omit_defaults=True):
-    """The same of a node: ``memory`` is what is in use, ``net_*`` and ``disk_*`` are hardware."""
-
-    cpus: int
-    memory_total: int
-    #: of the last minute
-    load: float | None = None
-
-
-class MirrorSample(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A DRBD device of a node, in the words of the kernel; bytes."""
-
-    minor: int
-    connection: str
-    disk: str
-    peer_disk: str
-    out_of_sync: int = 0
-    #: percent of a resync that is under way
-    percent: float | None = None
-
-
-class LatestSamples(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The newest measurements of a node."""
-
-    #: Unix time of the measurement; 0: there was none yet
-    time: float = 0.0
-    host: HostCounters | None = None
-    guests: dict[str, GuestCounters] = {}
-    mirrors: list[MirrorSample] = []
-    #: name of a certificate of this node -> Unix time of its end
-    certificates: dict[str, float] = {}
-    #: seconds of processor time that measuring has cost since the daemon began
-    cost: float = 0.0
-
-
-class Samples(msgspec.Struct, kw_only=True):
-    """Values at equal intervals: ``start`` is the Unix time of the first, ``step`` in seconds."""
-
-    start: int
-    step: int
-    series: dict[str, list[float | None]] = {}
-
-
 class MigrationStatus(msgspec.Struct, kw_only=True, omit_defaults=True):
     """How far a migration is, as its source tells. Bytes, but where something else is said."""
 
@@ -325,75 +262,6 @@ class ImportExportStatus(msgspec.Struct, kw_only=True):
     error_message: str | None = None
     ctime: float = 0.0
     mtime: float = 0.0
-
-
-class NodeImage(msgspec.Struct, kw_only=True, frozen=True):
-    """An image for a node that shall have or use it."""
-
-    uuid: str
-    name: str
-    #: bytes of the file that is kept, and its SHA-256
-    size: int
-    sha256: str
-    #: MiB that a disk must have for it
-    disk_size: int
-    #: (name, address) of the nodes that have it
-    sources: tuple[tuple[str, str], ...] = ()
-
-
-class HelperTask(msgspec.Struct, kw_only=True, frozen=True):
-    """What the helper guest of an instance is started from, and what it does."""
-
-    image: NodeImage | str
-    #: install the OS of the instance; else zero the free space on its disks
-    installs: bool
-    reinstall: bool = False
-    debug: int = 0
-    #: seconds until it must have begun; None: it need not tell
-    startup_timeout: int | None = None
-    #: seconds until it must have ended, after these
-    timeout: int
-
-
-class ImageFacts(msgspec.Struct, kw_only=True):
-    """What a node found out while it made an image; see ``model/image.py``."""
-
-    source_format: str
-    source_sha256: str
-    disk_size: int
-    file_size: int
-    sha256: str
-
-
-class BackupPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """One backup in a repository; ``instance`` is the name that it had then."""
-
-    repository: str
-    instance: str
-    id: str
-
-
-class BackupRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new backup shall be."""
-
-    place: BackupPlace
-    #: compare with nothing
-    full: bool = False
-    #: most MiB/s that are read; 0: no limit
-    bandwidth: int = 0
-    #: the last backup, as the cluster remembers it
-    last_id: str | None = None
-    #: state of the disks when the guest does not run
-    at_rest: Consistency = Consistency.CLEAN
-    #: text of ``config.ini`` of an export
-    settings: str = ""
-
-
-class BackupResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node has made, and what the user should know about it."""
-
-    manifest: Manifest
-    notes: tuple[str, ...] = ()
 
 
 class JobLogLine(msgspec.Struct, kw_only=True):
@@ -481,57 +349,6 @@ class MasterNetwork(msgspec.Struct, kw_only=True, frozen=True):
     netdev: str
     #: 2 (IPv4) or 10 (IPv6)
     ip_family: int = 2
-
-
-class MasterView(msgspec.Struct, kw_only=True):
-    """What a node knows of the master role; the vote at the start of a master asks for it."""
-
-    #: node that it follows
-    master: str
-    #: highest term it has seen
-    epoch: int
-    #: how new its copy of the state is (see ``base/position.py``); (0, 0): not known
-    position: tuple[int, int] = (0, 0)
-    #: last change in its copy of the configuration; None: it has no copy
-    config_serial: int | None = None
-    #: highest job id in its copy of the queue
-    last_job: int = 0
-    #: seconds since it heard from the master that it follows, or since its node daemon started;
-    #: None: it does not say (another version)
-    silence: float | None = None
-    #: the master daemon of this node was stopped by an administrator
-    stopped: bool = False
-
-
-class ReplicaUpdate(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A part of the master's state for a master candidate.
-
-    A checkpoint, when there is one, replaces the configuration (its serial is ``base``) before
-    ``records`` (journal lines, the first one follows ``base``, the last one makes ``serial``).
-    """
-
-    epoch: int
-    #: the copy has every write of the term up to this one when the call is done; 0: not said
-    sequence: int = 0
-    base: int = 0
-    serial: int = 0
-    #: ``config.data`` as :func:`~ganeti.rpc.wire.encode_content` makes it
-    checkpoint: list[Any] | None = None
-    records: list[str] = []
-    #: queue file -> content
-    files: dict[str, str] = {}
-    #: queue file -> what changes of it after that (see ``base/file_parts.py``)
-    parts: dict[str, dict[str, JsonObject]] = {}
-    #: job files to move to the archive
-    archive: list[str] = []
-    #: job files to forget: the job was never acknowledged
-    remove: list[str] = []
-    #: ids of all live jobs; files of others are leftovers
-    keep: list[int] | None = None
-    #: new state of the drain flag
-    drained: bool | None = None
-    #: seconds of silence until the candidate may take the place of the master; 0: it may not
-    failover_after: int = 0
 
 
 def localised(value: object, node: str) -> Any:

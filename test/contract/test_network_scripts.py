@@ -193,7 +193,7 @@ import subprocess
 from pathlib import Path
 from ganeti.hypervisor.kvm import network
 from ganeti.hypervisor.kvm.params import KvmParams
-from ganeti.rpc.objects import NodeInstance, NodeNic
+from ganeti.rpc.objects import (NodeInstance, NodeNic)
 
 nic = NodeNic(
     uuid="u",

@@ -24,7 +24,7 @@ from ganeti.node.replica import Replica
 from ganeti.node.standby import Standby
 from ganeti.paths import Paths
 from ganeti.rpc.client import Answer
-from ganeti.rpc.objects import MasterView, ReplicaUpdate
+from ganeti.rpc.replica import MasterView, ReplicaUpdate
 from ganeti.rpc.wire import encode_content
 
 

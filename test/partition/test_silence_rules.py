@@ -21,7 +21,7 @@ from ganeti.node.standby import Standby
 from ganeti.paths import Paths
 from ganeti.recovery import bounds, standby
 from ganeti.rpc.client import Answer
-from ganeti.rpc.objects import MasterView, ReplicaUpdate
+from ganeti.rpc.replica import MasterView, ReplicaUpdate
 
 LIMIT = 15
 

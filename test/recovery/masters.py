@@ -25,7 +25,7 @@ from ganeti.recovery.master import (
 )
 from ganeti.recovery.node import AttemptEnded, Signed
 from ganeti.rpc.client import Answer
-from ganeti.rpc.objects import MasterView
+from ganeti.rpc.replica import MasterView
 
 _SILENT = errors.RpcError("no answer")
 

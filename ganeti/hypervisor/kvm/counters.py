@@ -11,7 +11,7 @@ from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.hypervisor.kvm import qemu_process
 from ganeti.hypervisor.kvm.runtime import Guest, Store
-from ganeti.rpc.objects import GuestCounters
+from ganeti.rpc.samples import GuestCounters
 
 log = logging.getLogger(__name__)
 

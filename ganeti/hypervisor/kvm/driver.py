@@ -45,13 +45,13 @@ from ganeti.model.names import Consistency, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,
-    GuestCounters,
     InstanceInfo,
     MigrationStatus,
     NodeDisk,
     NodeInstance,
     NodeNic,
 )
+from ganeti.rpc.samples import GuestCounters
 
 log = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from ganeti.ops.steps import backups, exports
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.ops.targets.instance import PlannedInstanceOperation
+from ganeti.rpc.backups import BackupPlace, BackupRequest
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import BackupPlace, BackupRequest
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.ops.steps.storage import copy_progress
+from ganeti.rpc.backups import BackupPlace
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import BackupPlace
 
 #: Word for the last backup.
 NEWEST = "newest"

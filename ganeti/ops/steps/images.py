@@ -19,7 +19,7 @@ from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.ops.steps.storage import copy_progress
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import NodeImage
+from ganeti.rpc.images import NodeImage
 
 
 def describe(ctx: Context, image: Image, *, first: Sequence[NodeUuid] = ()) -> NodeImage:

@@ -19,8 +19,9 @@ from ganeti.ops.operation import Context
 from ganeti.ops.planning import export_request, import_settings
 from ganeti.ops.steps import backups, exports
 from ganeti.ops.steps.storage import dumps
+from ganeti.rpc.backups import BackupPlace
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import BackupPlace, ImportExportOptions, NodeInstance
+from ganeti.rpc.objects import ImportExportOptions, NodeInstance
 
 #: Kind of the entry in the job's log that tells the other cluster where it shall send the disks.
 LOG_KIND = "remote-import"

@@ -24,7 +24,8 @@ from ganeti.ops.steps import images
 from ganeti.ops.steps.running import double_run, metadata, power
 from ganeti.ops.steps.storage import copy_progress
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import HelperTask, NodeImage, NodeInstance
+from ganeti.rpc.images import HelperTask, NodeImage
+from ganeti.rpc.objects import NodeInstance
 
 #: Seconds until a helper guest must have begun its work, and ended it.
 STARTUP, SHUTDOWN = 300, 7200

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from ganeti.model.backup import Manifest
-from ganeti.rpc.objects import BackupPlace, BackupRequest, BackupResult, NodeDisk, NodeInstance
+from ganeti.rpc.backups import BackupPlace, BackupRequest, BackupResult
+from ganeti.rpc.objects import NodeDisk, NodeInstance
 from ganeti.rpc.timing import FAST, URGENT, call
 
 

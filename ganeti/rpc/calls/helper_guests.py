@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.rpc.objects import HelperTask, NodeInstance
+from ganeti.rpc.images import HelperTask
+from ganeti.rpc.objects import NodeInstance
 from ganeti.rpc.timing import URGENT, call
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.rpc.objects import ImageFacts, NodeDisk, NodeImage
+from ganeti.rpc.images import ImageFacts, NodeImage
+from ganeti.rpc.objects import NodeDisk
 from ganeti.rpc.timing import FAST, URGENT, call
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.rpc.objects import MasterView, ReplicaUpdate
+from ganeti.rpc.replica import MasterView, ReplicaUpdate
 from ganeti.rpc.timing import FAST, REPLICA, call
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.rpc.objects import LatestSamples, Samples
+from ganeti.rpc.samples import LatestSamples, Samples
 from ganeti.rpc.timing import URGENT, call
 
 

@@ -22,7 +22,7 @@ from ganeti.node.context import NodeContext
 from ganeti.node.replica import Replica
 from ganeti.node.standby import Standby
 from ganeti.paths import Paths
-from ganeti.rpc.objects import ReplicaUpdate
+from ganeti.rpc.replica import ReplicaUpdate
 from ganeti.rpc.wire import encode_content
 
 LONG = ["x" * 90]

@@ -15,7 +15,7 @@ from ganeti.master.offline_notice import OfflineNotice
 from ganeti.model.names import BGL, LockLevel
 from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import MasterView
+from ganeti.rpc.replica import MasterView
 
 DEMOTE = NodeCalls.node_demote_from_mc.__name__
 LEVELS = [level.label for level in LockLevel]

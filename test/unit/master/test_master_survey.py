@@ -13,7 +13,7 @@ from ganeti.master.verdicts import Verdicts
 from ganeti.model.backup import BackupPlan
 from ganeti.model.finding import Finding
 from ganeti.paths import Paths
-from ganeti.rpc.objects import LatestSamples, Samples
+from ganeti.rpc.samples import LatestSamples, Samples
 
 
 def test_a_node_that_stops_to_answer_has_no_samples_any_more() -> None:

@@ -17,7 +17,7 @@ from ganeti.node.context import NodeContext
 from ganeti.node.rings import DAY, MONTH, SERIES
 from ganeti.node.sampler import NODE, Sampler, rates
 from ganeti.node.samples import NodeSamples
-from ganeti.rpc.objects import GuestCounters
+from ganeti.rpc.samples import GuestCounters
 
 #: The ages of files are those of the machine.
 NOW = SYSTEM.now() // 3600 * 3600

@@ -1,0 +1,39 @@
+"""What is told to the node that makes a backup, and what it answers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ganeti.model.backup import Manifest
+from ganeti.model.names import Consistency
+
+
+class BackupPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """One backup in a repository; ``instance`` is the name that it had then."""
+
+    repository: str
+    instance: str
+    id: str
+
+
+class BackupRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a new backup shall be."""
+
+    place: BackupPlace
+    #: compare with nothing
+    full: bool = False
+    #: most MiB/s that are read; 0: no limit
+    bandwidth: int = 0
+    #: the last backup, as the cluster remembers it
+    last_id: str | None = None
+    #: state of the disks when the guest does not run
+    at_rest: Consistency = Consistency.CLEAN
+    #: text of ``config.ini`` of an export
+    settings: str = ""
+
+
+class BackupResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node has made, and what the user should know about it."""
+
+    manifest: Manifest
+    notes: tuple[str, ...] = ()

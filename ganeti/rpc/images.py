@@ -1,0 +1,43 @@
+"""Images as nodes know them, and what a helper guest does with one."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class NodeImage(msgspec.Struct, kw_only=True, frozen=True):
+    """An image for a node that shall have or use it."""
+
+    uuid: str
+    name: str
+    #: bytes of the file that is kept, and its SHA-256
+    size: int
+    sha256: str
+    #: MiB that a disk must have for it
+    disk_size: int
+    #: (name, address) of the nodes that have it
+    sources: tuple[tuple[str, str], ...] = ()
+
+
+class HelperTask(msgspec.Struct, kw_only=True, frozen=True):
+    """What the helper guest of an instance is started from, and what it does."""
+
+    image: NodeImage | str
+    #: install the OS of the instance; else zero the free space on its disks
+    installs: bool
+    reinstall: bool = False
+    debug: int = 0
+    #: seconds until it must have begun; None: it need not tell
+    startup_timeout: int | None = None
+    #: seconds until it must have ended, after these
+    timeout: int
+
+
+class ImageFacts(msgspec.Struct, kw_only=True):
+    """What a node found out while it made an image; see ``model/image.py``."""
+
+    source_format: str
+    source_sha256: str
+    disk_size: int
+    file_size: int
+    sha256: str
