@@ -13,7 +13,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.net import certs, pem
-from ganeti.offline.takeover.findings import own_instances
+from ganeti.offline.takeover.guest_findings import own_instances
 from ganeti.ops import annotate
 from ganeti.rpc.objects import NodeInstance
 

@@ -20,7 +20,7 @@ from ganeti.offline.takeover import (
     steps,
     work,
 )
-from ganeti.offline.takeover.findings import Finding, Kind
+from ganeti.offline.takeover.finding import Finding, Kind
 from ganeti.paths import Paths
 
 PROGRAM = "ganeti-takeover"

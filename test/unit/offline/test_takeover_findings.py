@@ -12,7 +12,8 @@ import pytest
 
 from ganeti.offline.takeover import findings, look
 from ganeti.offline.takeover.facts import Facts, Guest, Job, Owner
-from ganeti.offline.takeover.findings import Kind, examine
+from ganeti.offline.takeover.finding import Kind
+from ganeti.offline.takeover.findings import examine
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "config_3_0_2.json"
 NODE = "node1.example.com"
