@@ -19,7 +19,7 @@ from typing import ClassVar
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, process, typed
+from ganeti.base import files, typed
 from ganeti.hypervisor import host, loops, mounts, root_fs
 from ganeti.hypervisor.interface import (
     AttachedDisk,
@@ -146,9 +146,8 @@ class LxcHypervisor(Hypervisor):
         if not result.ok:
             with contextlib.suppress(errors.HypervisorError):
                 self._kill(name)
-            raise errors.HypervisorError(
-                f"container {name} did not start: {_reason(result, path, known)} (see {path})"
-            )
+            why = tools.explain_failed_start(result, path, known)
+            raise errors.HypervisorError(f"container {name} did not start: {why} (see {path})")
         try:
             for file, value in started.sysctls.items():
                 (_SYSCTL / file).write_text(value)
@@ -389,15 +388,3 @@ class LxcHypervisor(Hypervisor):
 
 
 _load = params.load
-
-
-def _reason(result: process.Result, path: Path, known: int) -> str:
-    """Why a container did not start: the first errors in the new part of its log."""
-    if result.timed_out:
-        return "it took too long; see the parameter startup_timeout"
-    with contextlib.suppress(OSError), path.open("rb") as stream:
-        stream.seek(known)
-        said = tools.parse_errors(stream.read().decode("utf-8", "replace"))
-        if said:
-            return " | ".join(said[:3])
-    return result.explain()

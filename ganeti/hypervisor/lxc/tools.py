@@ -5,6 +5,7 @@ Readers are pure; they are tested on recorded output of LXC 5.0.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -127,3 +128,15 @@ def parse_errors(text: str) -> list[str]:
     """What went wrong, by a part of a log; the cause comes first."""
     found = (_ERROR.fullmatch(line.strip()) for line in text.splitlines())
     return [match["text"] for match in found if match is not None]
+
+
+def explain_failed_start(result: process.Result, path: Path, position: int) -> str:
+    """Why a container did not start: the first errors in its log from a position on."""
+    if result.timed_out:
+        return "it took too long; see the parameter startup_timeout"
+    with contextlib.suppress(OSError), path.open("rb") as stream:
+        stream.seek(position)
+        said = parse_errors(stream.read().decode("utf-8", "replace"))
+        if said:
+            return " | ".join(said[:3])
+    return result.explain()

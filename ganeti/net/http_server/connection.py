@@ -14,7 +14,8 @@ from ganeti.base.clock import SYSTEM, Deadline
 from ganeti.net.http_detached import Keeper
 from ganeti.net.http_head import MAX_HEAD, RequestHead
 from ganeti.net.http_server.request import Request
-from ganeti.net.tls.stream import HandshakeCut, Peer, TLSError, TLSSocket
+from ganeti.net.tls.certificate import Peer
+from ganeti.net.tls.stream import HandshakeCut, TLSError, TLSSocket
 
 log = logging.getLogger(__name__)
 

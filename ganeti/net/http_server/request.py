@@ -12,7 +12,7 @@ from cheroot.server import HTTPRequest, KnownLengthRFile
 
 from ganeti.net.http_body import Body
 from ganeti.net.http_detached import Keeper
-from ganeti.net.tls.stream import Peer
+from ganeti.net.tls.certificate import Peer
 
 #: JSON text for a status and a sentence, when the server itself refuses a request.
 RefusalBody = Callable[[int, str], bytes]

@@ -13,13 +13,14 @@ import os
 import select
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from OpenSSL import SSL
 from OpenSSL._util import lib as _openssl
 
 from ganeti.base.clock import SYSTEM
+from ganeti.net.tls import certificate
+from ganeti.net.tls.certificate import Peer
 from ganeti.net.tls.contexts import ReloadableContext
 
 log = logging.getLogger(__name__)
@@ -29,8 +30,6 @@ T = TypeVar("T")
 
 #: Largest payload of a TLS record; OpenSSL reads and writes one record at a time.
 RECORD = 16 * 1024
-_COMMON_NAME = "2.5.4.3"
-_ALTERNATIVE_NAMES = "2.5.29.17"
 
 
 class TLSError(ConnectionError):
@@ -47,14 +46,6 @@ class EarlyAnswerError(ConnectionError):
 
 class _EndOfStreamError(Exception):
     """The other side will send no more; with or without a close_notify."""
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """Who is at the other end: SHA1 of the certificate (``AB:CD:..``) and its common name."""
-
-    digest: str
-    common_name: str
 
 
 class TLSSocket:
@@ -127,20 +118,12 @@ class TLSSocket:
     def peer(self) -> Peer | None:
         """The other side's certificate after the handshake; None when it has none."""
         cert = self._conn.get_peer_certificate()
-        if cert is None:
-            return None
-        names = [a.value for a in cert.to_cryptography().subject if _is_common_name(a)]
-        return Peer(cert.digest("sha1").decode("ascii"), str(names[0]) if names else "")
+        return None if cert is None else certificate.read_peer(cert)
 
     def certificate_names(self) -> list[str]:
         """Names and addresses that the other side's certificate is for; empty without one."""
         cert = self._conn.get_peer_certificate()
-        if cert is None:
-            return []
-        for extension in cert.to_cryptography().extensions:
-            if extension.oid.dotted_string == _ALTERNATIVE_NAMES:
-                return [str(name.value) for name in extension.value]
-        return []
+        return [] if cert is None else certificate.read_names(cert)
 
     # reading
 
@@ -395,7 +378,3 @@ class TLSSocket:
         if self._io_refs == 0 and self._sock.fileno() != -1:
             self._shut_down_tls()
             self._sock.close()
-
-
-def _is_common_name(attribute: Any) -> bool:
-    return bool(attribute.oid.dotted_string == _COMMON_NAME)
