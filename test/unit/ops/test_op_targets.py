@@ -7,24 +7,30 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from op_samples import config, node, put, with_group, with_instance
+from op_samples import change, config, node, put, with_group, with_instance
 
 from ganeti import errors
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import LockLevel
+from ganeti.model.instance import Reservation
+from ganeti.model.names import AdminState, LockLevel
 from ganeti.model.network import Network
 from ganeti.model.notification import Notification
 from ganeti.opcodes.enums import StorageType
+from ganeti.opcodes.instance import OpInstanceRename, OpInstanceShutdown
 from ganeti.opcodes.network import OpNetworkDisconnect, OpNetworkRename
 from ganeti.opcodes.node_storage import OpNodeModifyStorage
+from ganeti.opcodes.snapshot import OpSnapshotRemove
+from ganeti.ops.instance.rename import InstanceRename
 from ganeti.ops.instance.shutdown import InstanceShutdown
 from ganeti.ops.network.disconnect import NetworkDisconnect
 from ganeti.ops.network.rename import NetworkRename
 from ganeti.ops.node.modify_storage import NodeModifyStorage
 from ganeti.ops.operation import Context
+from ganeti.ops.snapshot.remove import SnapshotRemove
 from ganeti.ops.targets import instance, network, notification, tags
 from ganeti.ops.targets import node as node_target
+from ganeti.ops.variants.rename import ReservationRename
 
 LAN = Network(uuid="net-lan", name="lan", network="192.0.2.0/24")  # type: ignore[arg-type]
 WEB = Network(uuid="net-web", name="web", network="198.51.100.0/24")  # type: ignore[arg-type]
@@ -182,10 +188,82 @@ def test_a_reservation_has_no_disks_to_change() -> None:
         take(of, lambda ctx: instance.lock_with_disks(ctx, "web1"))
 
 
-def test_an_operation_without_a_way_for_reservations_stays_the_same() -> None:
-    op = SimpleNamespace(instance_name="web1", instance_uuid=None)
-    ctx: Any = SimpleNamespace(config=cluster())
-    assert InstanceShutdown.variant(op, ctx) is InstanceShutdown  # type: ignore[arg-type]
+def rename(of: Config, uuid: str | None = None) -> Any:
+    """The class that renames web1."""
+    op = OpInstanceRename(instance_name="web1", instance_uuid=uuid, new_name="web2")
+    ctx: Any = SimpleNamespace(config=of)
+    return InstanceRename.variant(op, ctx)
+
+
+def test_a_reservation_has_its_own_way_when_there_is_one() -> None:
+    real = with_instance(config(node(2)), "web1", "node-2")
+    reserved = change(real, forthcoming=True, reservation=Reservation())
+    assert rename(real) is InstanceRename
+    assert rename(reserved) is ReservationRename
+    # its creation is under way, or was interrupted: the operation refuses that in words
+    assert rename(change(reserved, creating=7)) is InstanceRename
+    assert rename(config()) is InstanceRename
+    # the name went to another one since the request was made
+    other = with_instance(reserved, "web2", "node-2")
+    assert rename(other, "inst-web2") is InstanceRename
+    op = OpInstanceShutdown(instance_name="web1")
+    ctx: Any = SimpleNamespace(config=reserved)
+    assert InstanceShutdown.variant(op, ctx) is InstanceShutdown
+
+
+def instance_locks(of: Config, cls: Any, op: Any) -> tuple[list[str], Any]:
+    def lock(ctx: Context) -> Generator[Any, None, Any]:
+        operation = cls(op, ctx)
+        yield from operation.locks()
+        return operation
+
+    return take(of, lock)
+
+
+def test_an_operation_on_an_instance_locks_it_and_shares_its_nodes() -> None:
+    seen, operation = instance_locks(
+        cluster(), InstanceShutdown, OpInstanceShutdown(instance_name="web1")
+    )
+    assert seen == ["instance/web1", "node/node-2,node-3 (shared)"]
+    assert operation.instance.name == "web1"
+
+
+def test_an_operation_sees_what_it_changed_itself() -> None:
+    seen, operation = instance_locks(
+        cluster(), InstanceShutdown, OpInstanceShutdown(instance_name="web1")
+    )
+    operation.ctx.config = change(cluster(), admin_state=AdminState.UP)
+    assert (operation.instance.admin_state, operation.now.admin_state) == ("down", "up")
+    assert seen
+
+
+def test_an_operation_on_a_real_instance_refuses_a_reservation() -> None:
+    reserved = change(cluster(), forthcoming=True)
+    op = OpInstanceShutdown(instance_name="web1")
+    with pytest.raises(errors.OpPrereqError, match="instance 'web1' is forthcoming"):
+        instance_locks(reserved, InstanceShutdown, op)
+
+
+def test_snapshots_are_made_under_the_locks_of_the_storage() -> None:
+    op = OpSnapshotRemove(instance_name="web1", snapshot_name="before")
+    seen, _ = instance_locks(cluster(), SnapshotRemove, op)
+    assert seen == [
+        "instance/web1",
+        "node/node-2,node-3 (shared)",
+        "node-res/node-2,node-3",
+    ]
+
+
+def test_hooks_of_an_instance_run_on_the_master_and_its_nodes() -> None:
+    _seen, operation = instance_locks(
+        cluster(), InstanceShutdown, OpInstanceShutdown(instance_name="web1")
+    )
+    hooks = operation.instance_hooks("instance-stop", {"TIMEOUT": 120})
+    nodes = [operation.ctx.config.cluster.master_node, "node-2", "node-3"]
+    assert (hooks.path, hooks.object_type) == ("instance-stop", "INSTANCE")
+    assert (list(hooks.pre_nodes), list(hooks.post_nodes)) == (nodes, nodes)
+    assert (hooks.env["TIMEOUT"], hooks.env["INSTANCE_NAME"]) == (120, "web1")
+    assert operation.instance_hooks("instance-stop").env["INSTANCE_NAME"] == "web1"
 
 
 @pytest.mark.parametrize(

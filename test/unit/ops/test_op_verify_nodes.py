@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from op_samples import Findings, change, config, node, put, with_cluster, with_instance
+from op_samples import Findings, change, config, node, put, with_cluster, with_group, with_instance
 
 from ganeti.model import base
 from ganeti.model.config import Config
@@ -236,6 +236,44 @@ def test_nodes_that_the_master_cannot_log_in_to(found: Findings) -> None:
     ]
 
 
+def test_directories_are_looked_at_where_a_template_uses_them() -> None:
+    of = config(enabled_disk_templates=[DiskTemplate.FILE], file_storage_dir="/srv/files")
+    of = with_cluster(of, shared_file_storage_dir="/srv/shared", gluster_storage_dir="/srv/gluster")
+    asked = hosts.checks(of, PATHS, [])
+    assert asked["file-storage-path"] == "/srv/files"
+    assert "shared-file-storage-path" not in asked
+    assert "gluster-storage-path" not in asked
+    assert "allowed-file-storage-paths" in asked
+    none = with_cluster(of, file_storage_dir="")
+    assert "file-storage-path" not in hosts.checks(none, PATHS, [])
+    plain = with_cluster(of, enabled_disk_templates=[DiskTemplate.PLAIN])
+    assert set(hosts.checks(plain, PATHS, [])) == {"nodesetup"}
+
+
+def test_scripts_of_guests_are_looked_for_where_they_run() -> None:
+    of = with_instance(config(N2, N3), "web1", "node-2")
+    of = change(of, hypervisor=HypervisorName.XEN_PVM, hvparams={"vif_script": "/etc/xen/own"})
+    asked = hosts.checks(of, PATHS, [N2])
+    assert "/etc/xen/own" in asked["user-scripts"]
+    assert "/etc/xen/own" not in hosts.checks(of, PATHS, [N3]).get("user-scripts", [])
+    # a name without a directory is looked for by the tools of the hypervisor
+    named = change(of, hvparams={"vif_script": "vif-bridge"})
+    assert "vif-bridge" not in hosts.checks(named, PATHS, [N2]).get("user-scripts", [])
+    external = with_cluster(of, use_external_mip_script=True)
+    unable = base.replace(N3, vm_capable=False, master_capable=False)
+    assert "user-scripts" not in hosts.checks(external, PATHS, [unable])
+    guestless = base.replace(N2, vm_capable=False, master_capable=False)
+    assert "user-scripts" not in hosts.checks(external, PATHS, [guestless])
+
+
+def test_files_of_disks_are_listed_where_disks_are_files() -> None:
+    assert files.checks(config(enabled_disk_templates=[DiskTemplate.FILE])) == {"file-disks": None}
+    assert files.checks(config(enabled_disk_templates=[DiskTemplate.PLAIN])) == {}
+    # a disk of a template that is not enabled any more
+    left = with_cluster(with_file(), enabled_disk_templates=[DiskTemplate.PLAIN])
+    assert files.checks(left) == {"file-disks": None}
+
+
 # bridges -----------------------------------------------------------------------------------
 
 
@@ -264,3 +302,33 @@ def test_a_bridge_that_is_missing_is_named_with_who_needs_it(found: Findings) ->
         "ERROR:ENODENET:node:node2.example.com:bridge br0 is missing, but web1 may run here",
         "ERROR:ENODENET:node:node3.example.com:bridges: ip: command failed",
     ]
+
+
+def test_only_three_of_those_that_need_a_bridge_are_named(found: Findings) -> None:
+    of = bridged()
+    for name in ("web2", "web3", "web4", "web5"):
+        of = with_instance(of, name, "node-2", "node-3")
+        of = change(of, name, hypervisor=HypervisorName.KVM)
+    bridges.judge(found.report, of, [N2], {"node-2": {"bridges": ["br0"]}})
+    [line] = found.lines
+    assert "web1, web2, web3 and 2 more" in line
+
+
+def test_with_shared_disks_the_nodes_of_the_group_need_the_bridge() -> None:
+    of = with_group(config(N2, N3), "rack1")
+    of = with_cluster(of, nicparams={"default": {"mode": "bridged", "link": "br0"}})
+    of = put(of, "nodes", node(4, "group-rack1"))
+    of = change(with_instance(of, "web1", "node-2"), hypervisor=HypervisorName.KVM)
+    disk = of.disks["disk-web1"]  # type: ignore[index]
+    local = put(of, "disks", base.replace(disk, dev_type=DiskTemplate.FILE))
+    shared = put(of, "disks", base.replace(disk, dev_type=DiskTemplate.EXT, nodes=()))
+    for config_, nodes in ((local, ["node-2"]), (shared, ["node-2", "node-3"])):
+        needed = [
+            n
+            for n in ("node-2", "node-3", "node-4")
+            if bridges.checks(
+                config_,
+                [config_.nodes[n]],  # type: ignore[index]
+            )
+        ]
+        assert needed == nodes

@@ -135,3 +135,21 @@ def test_instances_that_must_stay_apart_and_do_not() -> None:
     assert health.findings(layout(made)) == ["a runs 2 instances with exclusion tag service:dns"]
     assert health.examine(layout(made)).nodes_conflicting == 1
     assert health.examine(layout(made)).counts == (0, 1, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("template", "memory", "disk", "fits"),
+    [
+        ("ext", 1025, 0, True),
+        ("ext", 1024, 0, False),  # a node keeps some memory
+        ("plain", 2000, 1025, True),
+        ("plain", 2000, 1024, False),  # and some of its disk
+    ],
+)
+def test_what_must_move_needs_less_than_there_is(
+    template: str, memory: int, disk: int, fits: bool
+) -> None:
+    made = cluster("ab", "a", template=template, spare=memory)
+    nodes = tuple(dataclasses.replace(node, free_disk=disk) for node in made.nodes)
+    found = fits_elsewhere(layout(dataclasses.replace(made, nodes=nodes)), [0], Rolling())
+    assert found is fits
