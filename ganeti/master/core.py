@@ -235,10 +235,14 @@ class Core:
         )
 
     def stop(self, timeout: float) -> bool:
-        """Wait for running operations, write the last checkpoint; False after a time-out."""
+        """Release the nodes, wait for running operations, write the last checkpoint.
+
+        False after a time-out.
+        """
         self.lease.stop()
         self.address.stop()
         self.node_watch.stop()
+        self.node_watch.release_nodes()
         self.retries.stop()
         self.survey.stop()
         self.settling.stop()

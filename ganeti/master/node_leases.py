@@ -56,6 +56,7 @@ class NodeLeases:
         self._lock = threading.Lock()
         self._machine = MasterMachine(Settings(), contact=clock.monotonic())
         self._held_back: Counter[NodeUuid] = Counter()
+        self._stops = False
 
     def now(self) -> float:
         return self._clock.monotonic()
@@ -94,7 +95,7 @@ class NodeLeases:
         cluster = self._store.current.cluster
         limit = cluster.auto_fence_after or 0
         self._machine.settings.fence_after = self._machine.settings.node_lease = limit
-        paused = cluster.find_recovery_pause(self._clock.now()) is not None
+        paused = self._stops or cluster.find_recovery_pause(self._clock.now()) is not None
         self._machine.set_paused(self.now(), paused=paused)
 
     def _find_watchdog(self, node: NodeUuid) -> str:
@@ -140,7 +141,9 @@ class NodeLeases:
             self._update()
             machine, now = self._machine, self.now()
             known = machine.nodes.get(node)
-            over = None if machine.paused else machine.find_lease_end(node)
+            over = machine.find_lease_end(node)
+            if over is not None and machine.paused and (now >= over or machine.is_released(node)):
+                over = None
             fences = machine.find_fence_time(node)
             return View(
                 silence=None if known is None else now - known.heard,
@@ -148,6 +151,18 @@ class NodeLeases:
                 watchdog=machine.is_armed(node),
                 fenced_in=None if fences is None else fences - now,
             )
+
+    # releases ----------------------------------------------------------------------------------
+
+    def begin_stop(self) -> None:
+        """From now on each call releases its node, as in a pause: this master stops for good."""
+        with self._lock:
+            self._stops = True
+
+    def is_released(self, node: NodeUuid) -> bool:
+        """Whether a node has shown that it needs no lease any more."""
+        with self._lock:
+            return self._machine.is_released(node)
 
     @contextlib.contextmanager
     def hold_back(self, node: NodeUuid) -> Iterator[LeaseEnd]:

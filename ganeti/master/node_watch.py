@@ -8,7 +8,7 @@ long enough gets a job ``OP_NODE_FENCE``, which demands proof before anything st
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ganeti import constants, errors
 from ganeti.base.clock import SYSTEM, Clock, Deadline, nanoseconds
@@ -26,6 +26,12 @@ from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 
 _LOG = logging.getLogger(__name__)
+
+#: Seconds that a node gets to answer a call that releases it.
+_RELEASE_TIME = 5.0
+#: The first call may have to bring the stamp by which the node is released; the last one shows that
+#: it was.
+_RELEASE_CALLS = 3
 
 
 class NodeWatch(WaitingThread):
@@ -78,6 +84,37 @@ class NodeWatch(WaitingThread):
                 if not self._stopped:
                     self._changed.wait(pause.left)
 
+    def release_nodes(self) -> None:
+        """Tell all nodes that they need no leases, as this master stops: their guests run on.
+
+        Until another master acts, nobody starts their instances elsewhere.
+        """
+        config = self._store.current
+        limit = config.cluster.auto_fence_after
+        if limit is None:
+            return
+        self._leases.begin_stop()
+        asked, silent = config.online_nodes(), []
+        for _ in range(_RELEASE_CALLS):
+            answers = self._rpc.limit_time(_RELEASE_TIME).call_many(asked, NodeCalls.version)
+            silent += [answer.node for answer in answers.values() if not answer.ok]
+            asked = [
+                answer.node
+                for uuid, answer in answers.items()
+                if answer.ok and not self._leases.is_released(uuid)
+            ]
+            if not asked:
+                break
+        _LOG.info("nodes that answer need no lease while this master is stopped")
+        if silent or asked:
+            _LOG.warning(
+                "these nodes were not told that this master stops: unless another one calls them"
+                " within %.0f s, they end the guests that may fail over, and watchdogs reset them:"
+                " %s",
+                bounds.count_acting(limit),
+                _list_names([*silent, *asked]),
+            )
+
     def check_nodes(self, limit: float) -> list[int]:
         """Call the nodes once, and fence those that are silent; the ids of the jobs.
 
@@ -105,6 +142,10 @@ class NodeWatch(WaitingThread):
         reason = [(constants.NODE_WATCH_SOURCE, text, nanoseconds(self._clock.now()))]
         job = [OpNodeFence(node_name=node.name, reason=reason)]
         return self._queue.submit([job], None, ignore_drain=True)
+
+
+def _list_names(nodes: Iterable[Node]) -> str:
+    return ", ".join(sorted(node.name for node in nodes))
 
 
 def _has_device(config: Config, node: NodeUuid) -> bool:

@@ -115,6 +115,10 @@ class Granted:
     armed: bool = False
     #: the stamp by which the node was released from its lease; None: it was not, or obeys again
     _released: Stamp | None = None
+    #: whether the node has answered a call that was sent after the one with its release
+    released: bool = False
+    #: when the first call with the release was sent
+    _released_at: float = 0.0
     #: answers to earlier calls may come from before the end of a release
     _obeys_from: float = 0.0
 
@@ -126,6 +130,8 @@ class Granted:
         if not _is_newer(stamp, self.stamp):
             return False
         self.stamp, self.received = stamp, now
+        if self._released is not None and sent is not None and sent > self._released_at:
+            self.released = True
         obeys = self._released is None and (sent is None or sent >= self._obeys_from)
         self.armed = stamp.armed and obeys
         return True
@@ -139,11 +145,13 @@ class Granted:
         if self.stamp is None:
             return Grant(None, seconds)
         if not seconds:
+            if self._released is None:
+                self._released_at = now
             self._released, self.armed = self.stamp, False
         elif self._released is not None:
             if not _is_newer(self.stamp, self._released):
                 return Grant(None, seconds)
-            self._released, self._obeys_from = None, now
+            self._released, self._obeys_from, self.released = None, now, False
         self.since = max(self.since, self.received)
         return Grant(self.stamp, seconds)
 

@@ -230,6 +230,11 @@ class MasterMachine:
         known, seconds = self.nodes.get(node), self.settings.node_lease
         return known.lease.find_end(seconds) if known is not None and seconds else None
 
+    def is_released(self, node: str) -> bool:
+        """Whether a node has shown that it needs no lease any more, in a pause."""
+        known = self.nodes.get(node)
+        return self.paused and known is not None and known.lease.released
+
     def is_armed(self, node: str) -> bool:
         """Whether the watchdog of a node resets it when its lease ends."""
         known = self.nodes.get(node)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,8 @@ from local_cluster import Cluster, tool
 from storage_nodes import StorageNodes
 from waiting import wait_for
 
+from ganeti import constants
+from ganeti.base import process
 from ganeti.model.repair_tags import PREFIX
 
 WEB, DB, FILES = "web1.example.com", "db1.example.com", "files1.example.com"
@@ -155,3 +160,40 @@ def test_a_silent_node_is_fenced_by_the_master(cluster: Cluster, nodes: StorageN
     assert ["NODE_FENCE(node2.example.com)", "success"] in cluster.cells(
         "job list -o summary,status"
     )
+
+
+def read_lease(cluster: Cluster, node: str) -> float:
+    """Seconds of the lease that a node has now; 0 when it needs none."""
+    try:
+        return float(json.loads(cluster.paths(node).node_lease.read_text())["seconds"])
+    except FileNotFoundError:
+        return -1.0
+
+
+def stop_master(cluster: Cluster) -> str:
+    """What it logged since it was told to stop."""
+    log = cluster.paths().log / "master-daemon.log"
+    before = len(log.read_text())
+    pid = cluster.pid(constants.MASTERD)
+    assert pid is not None
+    os.kill(pid, signal.SIGTERM)
+    process.wait_exit(pid, 60)
+    return log.read_text()[before:]
+
+
+def test_a_master_that_is_stopped_needs_no_node_to_end_its_guests(cluster: Cluster) -> None:
+    """Nobody starts them elsewhere meanwhile. A node that does not answer is named."""
+    wait_for(lambda: read_lease(cluster, "node3") == 30, "a lease of node3", 30)
+    assert "were not told" not in stop_master(cluster)
+    assert [read_lease(cluster, node) for node in ("node1", "node3")] == [0, 0]
+    assert cluster.start_master().code == 0
+    wait_for(lambda: read_lease(cluster, "node3") == 30, "a new lease of node3", 30)
+    pid = cluster.pid(constants.NODED, "node3")
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert re.search(
+        "not told that this master stops: .*: node3.example.com$", stop_master(cluster), re.M
+    )
+    assert [read_lease(cluster, node) for node in ("node1", "node3")] == [0, 30]
+    assert tool("start-node", cluster.directory, "node3").code == 0
+    assert cluster.start_master().code == 0

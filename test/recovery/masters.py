@@ -70,6 +70,7 @@ class Master:
         self.seen_running: dict[str, tuple[str, ...]] = {}
         self.starts = 0
         self._commits: list[tuple[tuple[int, int], set[str], Callable[[], None]]] = []
+        self._stops = False
         world.after(0.0, self._loop)
 
     def lives(self) -> bool:
@@ -101,7 +102,8 @@ class Master:
     def _look(self) -> bool:
         """What the machine wants now; False when this daemon has ended."""
         now = self.host.clock()
-        self.machine.set_paused(now, paused=self.state.paused_until > self.world.now)
+        paused = self._stops or self.state.paused_until > self.world.now
+        self.machine.set_paused(now, paused=paused)
         for effect in self.machine.feed(Tick(now)):
             if isinstance(effect, StepDown):
                 self.end("lost the majority")
@@ -110,6 +112,22 @@ class Master:
                 self.world.count("fencing begun")
                 self._fence(effect.node)
         return True
+
+    def stop(self, pause: float) -> None:
+        """An administrator stops the daemon: it releases all nodes and ends some seconds later."""
+        self._stops = True
+        if not self._look():
+            return
+        for _ in range(2):
+            for other in self.world.hosts.values():
+                if other.name not in self.state.offline:
+                    self._call_node(other)
+        self.world.after(self.world.rng.uniform(0.1, 10.0), self._quit, pause)
+
+    def _quit(self, pause: float) -> None:
+        if self.lives():
+            self.host.end_master()
+            self.world.after(pause, self.game.resume, self.host)
 
     def end(self, why: str) -> None:
         if not self.lives():

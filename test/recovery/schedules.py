@@ -105,17 +105,27 @@ class Schedule:
             self.world.at(moment, FAULTS[kind], self, rng.uniform(1.0, 90.0))
         if self.seed % 4 == 3:
             self._plan_pause(begin)
+        elif self.seed % 16 in (4, 8):
+            self._plan_stop(begin)
 
-    def _plan_pause(self, begin: float) -> None:
-        """With numbers of its own, so that the other faults are those of the seed.
-
-        A device that lies is one fault; a node without a lease, as it was cut off in a pause, would
-        be a second.
-        """
-        own = random.Random(~self.seed)
+    def _make_devices_true(self) -> None:
+        """A device that lies is one fault; a node that was released and cut off, a second."""
         for host in self.world.hosts.values():
             if host.device is not None and host.device.mode == "lies":
                 host.device.mode = "works"
+
+    def _plan_stop(self, begin: float) -> None:
+        """With numbers of its own, so that the other faults are those of the seed."""
+        own = random.Random(~self.seed)
+        self._make_devices_true()
+        for _ in range(own.choice((1, 1, 2))):
+            self.kinds.append(STOP)
+            self.world.at(begin + own.uniform(0, 100.0), self.stop_master, own.uniform(1.0, 90.0))
+
+    def _plan_pause(self, begin: float) -> None:
+        """With numbers of its own, so that the other faults are those of the seed."""
+        own = random.Random(~self.seed)
+        self._make_devices_true()
         for _ in range(own.choice((1, 1, 2))):
             self.kinds.append(PAUSE)
             self.world.at(begin + own.uniform(0, 100.0), self.pause, own.uniform(1.0, 90.0))
@@ -189,6 +199,12 @@ class Schedule:
         if host.master is not None:
             host.end_master()
             self.world.after(5.0, self.game.resume, host)
+
+    def stop_master(self, seconds: float) -> None:
+        """An administrator stops the master daemon, and starts it again later."""
+        for master in self.game.find_acting():
+            self.world.tell(f"{master.host.name} is stopped as the master")
+            master.stop(seconds)
 
     def freeze(self, seconds: float) -> None:
         """A process, or all of them, stands still."""
@@ -317,6 +333,7 @@ FAULTS = {
 }
 PAUSE = "pause for maintenance"
 LATE_RELEASE = "release late or twice"
+STOP = "master daemon stopped"
 
 
 def play(seed: int) -> Outcome:

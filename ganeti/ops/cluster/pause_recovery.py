@@ -30,5 +30,5 @@ class ClusterPauseRecovery(Operation[OpClusterPauseRecovery, float | None]):
 
         ctx.store.change("pause-recovery", ctx.author, edit)
         for failure in ctx.services.distribute_ssconf():
-            ctx.warn(f"{failure}; it does not know of the pause")
+            ctx.warn(f"{failure}; it does not know of the pause, and goes on needing a lease")
         return until

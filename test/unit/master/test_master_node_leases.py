@@ -81,6 +81,48 @@ def test_a_new_master_waits_for_the_leases_of_the_one_before(bench: Bench) -> No
         assert end.over > 100 + 15 + 30
 
 
+def hear(bench: Bench, seconds: float) -> None:
+    """The node answers a call that was sent at this time."""
+    bench.time = 100 + seconds
+    bench.leases.hear(NODE, bench.time, Stamp("boot", seconds))
+
+
+def test_in_a_pause_the_lease_is_shown_until_the_node_has_answered_its_release(
+    bench: Bench,
+) -> None:
+    hear(bench, 1)
+    bench.leases.grant(NODE)
+    bench.cluster.find_recovery_pause = lambda _now: 1000.0
+    assert bench.leases.describe(NODE).lease_left == pytest.approx(30 * 1.01 / 0.99)
+    bench.leases.grant(NODE)
+    assert bench.leases.describe(NODE).lease_left is not None
+    hear(bench, 2)
+    assert bench.leases.describe(NODE).lease_left is None
+    bench.cluster.find_recovery_pause = lambda _now: None
+    bench.leases.grant(NODE)
+    assert bench.leases.describe(NODE).lease_left is not None
+
+
+def test_in_a_pause_a_node_that_does_not_answer_has_no_lease_after_its_time(bench: Bench) -> None:
+    hear(bench, 1)
+    bench.leases.grant(NODE)
+    bench.cluster.find_recovery_pause = lambda _now: 1000.0
+    bench.time = 131.0
+    assert bench.leases.describe(NODE).lease_left is not None
+    bench.time = 132.0
+    assert bench.leases.describe(NODE).lease_left is None
+
+
+def test_a_master_that_stops_releases_nodes_for_good(bench: Bench) -> None:
+    hear(bench, 1)
+    bench.leases.begin_stop()
+    assert bench.leases.grant(NODE) == Grant(Stamp("boot", 1.0), 0, "/dev/watchdog")
+    assert not bench.leases.is_released(NODE)
+    hear(bench, 2)
+    assert bench.leases.is_released(NODE)
+    assert bench.leases.grant(NODE) == Grant(Stamp("boot", 2.0), 0, "/dev/watchdog")
+
+
 def test_silent_nodes_are_fenced_if_something_can_prove_their_death(bench: Bench) -> None:
     nodes = [NodeUuid("n1"), NODE, NodeUuid("n3")]
     assert bench.leases.find_silent(nodes, lambda _node: False) == []

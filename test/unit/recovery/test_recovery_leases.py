@@ -27,6 +27,19 @@ def test_a_watchdog_does_not_count_from_the_release_until_the_node_obeys_a_new_l
     assert lease.armed
 
 
+def test_a_node_is_released_when_it_answers_a_call_that_came_after_its_release() -> None:
+    lease = Granted(since=0.0)
+    lease.hear(stamp(1.0), 1.0, 0.9)
+    lease.give(0, 2.0)
+    lease.hear(stamp(2.1), 2.1, 1.9)
+    assert not lease.released
+    lease.give(0, 3.0)
+    lease.hear(stamp(3.1), 3.1, 2.9)
+    assert lease.released
+    lease.give(30, 4.0)
+    assert not lease.released
+
+
 def test_a_node_that_did_not_answer_after_its_release_gets_no_lease() -> None:
     lease = Granted(since=0.0)
     lease.hear(stamp(1.0), 1.0, 0.9)
