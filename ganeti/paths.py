@@ -139,7 +139,7 @@ class Paths:
 
     @property
     def rapi(self) -> Path:
-        """Directory of the remote API's ``users``, ``tokens`` and ``login.toml``."""
+        """Directory of the remote API's ``users``, ``tokens``, ``login.toml`` and ``sessions``."""
         return self.data / "rapi"
 
     @property
@@ -154,6 +154,11 @@ class Paths:
     def rapi_login(self) -> Path:
         """Identity providers and the directory that say who users are."""
         return self.rapi / "login.toml"
+
+    @property
+    def rapi_sessions(self) -> Path:
+        """Sessions of browsers while the remote API is restarted."""
+        return self.rapi / "sessions"
 
     @property
     def rapi_cert(self) -> Path:

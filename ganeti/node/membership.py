@@ -29,6 +29,7 @@ def candidate_files(paths: Paths) -> Iterator[Path]:
     yield paths.master_stopped_file
     yield from sealed_file.companions(paths.config_file)
     yield from (paths.rapi_cert, paths.rapi_users, paths.rapi_tokens, paths.rapi_login)
+    yield paths.rapi_sessions
     yield paths.ssh_public_keys
     yield from paths.history.glob("*")
     for pattern in ("job-*", "archive/*/job-*", "keys/*"):

@@ -279,7 +279,7 @@ def make_app(
 ) -> WSGIApplication:
     """The application. ``luxi`` returns the LUXI client of the calling thread."""
     methods = table.group_by_path(routes)
-    api = _Api(luxi, authenticate, guard, methods, sessions or Sessions())
+    api = _Api(luxi, authenticate, guard, methods, sessions or Sessions(lambda _backing: None))
     app = falcon.App(media_type="application/json", middleware=[_Every()])
     app.req_options.strip_url_path_trailing_slash = True
     app.router_options.converters["segment"] = _Segment

@@ -8,23 +8,19 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ganeti import errors
 from ganeti.base import files, inotify
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.rapi import login_settings, tokens, users
+from ganeti.rapi.backing import Backing, KnownToken, Listed, Password, Provided
 from ganeti.rapi.directory import Directory
 from ganeti.rapi.identity import ANONYMOUS, Identity
 from ganeti.rapi.login_settings import Settings
 from ganeti.rapi.oidc import Providers
-from ganeti.rapi.sessions import Backing
 from ganeti.rapi.throttle import Throttle
 from ganeti.rapi.tokens import Tokens
 from ganeti.rapi.users import Users
-
-if TYPE_CHECKING:
-    from ganeti.rapi.directory_search import Person
 
 log = logging.getLogger(__name__)
 
@@ -187,14 +183,9 @@ class Authenticator:
         """
         line = self._users.find(name)
         if line is None and self._people.used:
-            person = self._ask_directory(name, password, address)
-            return lambda: self._people.identify(person)
-        identity = self._identify_by_password(name, password, address)
-
-        def find() -> Identity | None:
-            return identity if line is not None and self._users.find(name) == line else None
-
-        return find
+            return self._ask_directory(name, password, address)
+        self._identify_by_password(name, password, address)
+        return Password(name, "" if line is None else line.fingerprint)
 
     def log_in_by_token(self, text: str, address: str) -> Backing:
         """What backs a session that begins with a token.
@@ -207,12 +198,21 @@ class Authenticator:
         if found is None:
             self._refuse_early(address)
             raise self._make_error("token", address)
-        token = found
+        return KnownToken(found.id, found.fingerprint)
 
-        def find() -> Identity | None:
-            return token.identity if self._tokens.has(token, self._clock.now()) else None
-
-        return find
+    def identify(self, backing: Backing) -> Identity | None:
+        """Who has logged in as long as the user's line, token or rule is unchanged; else None."""
+        match backing:
+            case Password():
+                line = self._users.find(backing.user)
+                return line.identity if line and line.fingerprint == backing.line else None
+            case KnownToken():
+                token = self._tokens.get(backing.id, self._clock.now())
+                return token.identity if token and token.fingerprint == backing.entry else None
+            case Provided():
+                return self.providers.identify(backing)
+            case Listed():
+                return self._people.identify(backing)
 
     def _make_error(self, what: str, address: str, name: str = "") -> errors.AuthenticationError:
         count = self._throttle.note_failure(address, name)
@@ -236,7 +236,7 @@ class Authenticator:
             raise self._make_error("token", address)
         return found
 
-    def _ask_directory(self, name: str, password: bytes, address: str) -> Person:
+    def _ask_directory(self, name: str, password: bytes, address: str) -> Listed:
         """A user of the directory who has rights here.
 
         No lock is held meanwhile: a directory that does not answer stops no other log-in.

@@ -197,7 +197,8 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     contexts = [context for context in (tls, scrape_tls) if context is not None]
     stop = daemon.StopSignal(lambda: _reload(authenticator, contexts))
     stop.install()
-    room, sessions = WaitingRoom(where.luxi_socket), Sessions()
+    room, sessions = WaitingRoom(where.luxi_socket), Sessions(authenticator.identify)
+    sessions.restore(where.rapi_sessions)
     hub = Consoles(where.luxi_socket)
     app = make_app(luxi=Clients(where.luxi_socket), authenticate=authenticator, sessions=sessions)
     desk = scrapes.Desk.on_socket(where.luxi_socket)
@@ -227,6 +228,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         refusal_body=failures.body,
     )
     with contextlib.ExitStack() as stack:
+        stack.callback(_keep_sessions, sessions, where.rapi_sessions)
         port = server.start()
         stack.callback(server.stop, STOP_WAIT)
         if options.scrapes is not None and scrape_tls is not None:
@@ -258,6 +260,13 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         daemon.serve(
             stop, background, lambda: tcp_daemon.ask_self(options.serving), "Remote API stops"
         )
+
+
+def _keep_sessions(sessions: Sessions, path: Path) -> None:
+    try:
+        sessions.keep(path)
+    except OSError as err:
+        log.warning("%s: users have to log in again: %s", path, err)
 
 
 def _ask_again(sessions: Sessions, room: WaitingRoom, hub: Consoles) -> None:

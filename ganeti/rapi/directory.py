@@ -13,16 +13,13 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.rapi import failures
+from ganeti.rapi.backing import Listed
 from ganeti.rapi.identity import Identity
 from ganeti.rapi.login_settings import LdapSettings, check_user
-
-if TYPE_CHECKING:
-    from ganeti.rapi.directory_search import Person
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +34,8 @@ _MOST = 1000
 @dataclass(frozen=True)
 class _Proof:
     digest: bytes = field(repr=False)
-    person: Person
+    person: Listed
+    settings: LdapSettings
     until: float
 
 
@@ -58,27 +56,27 @@ class Directory:
         """Whether there is a directory to ask."""
         return self._settings() is not None
 
-    def identify(self, person: Person) -> Identity | None:
+    def identify(self, person: Listed) -> Identity | None:
         """Who somebody is by the settings now; None without rights, or in another directory."""
         now = self._settings()
         if now is None or (now.url, now.user_dn, now.user_base) != (
-            person.settings.url,
-            person.settings.user_dn,
-            person.settings.user_base,
+            person.url,
+            person.user_dn,
+            person.user_base,
         ):
             return None
-        return now.identify("ldap", person.name, person.groups)
+        return now.identify("ldap", person.user, person.groups)
 
-    def recall(self, name: str, password: bytes) -> Person | None:
+    def recall(self, name: str, password: bytes) -> Listed | None:
         """The user if this password was right a moment ago; takes no time."""
         found = self._proofs.get(name)
         if found is None or found.until < self._clock.monotonic():
             return None
-        if found.person.settings != self._settings():
+        if found.settings != self._settings():
             return None
         return found.person if hmac.compare_digest(found.digest, self._digest(password)) else None
 
-    def check(self, name: str, password: bytes) -> Person | None:
+    def check(self, name: str, password: bytes) -> Listed | None:
         """The user if the password is right; blocks for some seconds at most.
 
         Raises:
@@ -105,15 +103,16 @@ class Directory:
         finally:
             self._places.release()
         if found is not None:
-            self._remember(found, password)
+            self._remember(found, settings, password)
         return found
 
-    def _remember(self, person: Person, password: bytes) -> None:
+    def _remember(self, person: Listed, settings: LdapSettings, password: bytes) -> None:
         now = self._clock.monotonic()
         with self._mutex:
             kept = {key: item for key, item in self._proofs.items() if item.until >= now}
             if len(kept) < _MOST:
-                kept[person.name] = _Proof(self._digest(password), person, now + REMEMBERED)
+                digest = self._digest(password)
+                kept[person.user] = _Proof(digest, person, settings, now + REMEMBERED)
             self._proofs = kept
 
     def _digest(self, password: bytes) -> bytes:

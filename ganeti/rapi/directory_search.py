@@ -12,7 +12,6 @@ import urllib.parse
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from ganeti import errors
 from ganeti.base import files
 from ganeti.base.json_types import JsonObject
 from ganeti.net import https
+from ganeti.rapi.backing import Listed
 from ganeti.rapi.login_settings import DN_FIELD, USER_FIELD, LdapSettings
 
 with warnings.catch_warnings():
@@ -43,16 +43,7 @@ _BROKEN = frozenset((1, 2, 51, 52, 80))
 _PORTS = {"ldap": 389, "ldaps": 636}
 
 
-@dataclass(frozen=True)
-class Person:
-    """A user whose password was right."""
-
-    name: str
-    groups: tuple[str, ...]
-    settings: LdapSettings
-
-
-def prove(settings: LdapSettings, name: str, password: bytes) -> Person | None:
+def prove(settings: LdapSettings, name: str, password: bytes) -> Listed | None:
     """The user with its groups; None when the name or the password is wrong.
 
     Blocks for some times :data:`TIMEOUT` at most. The password must not be empty.
@@ -98,7 +89,7 @@ class _Conversation:
             connect_timeout=TIMEOUT,
         )
 
-    def prove(self, name: str, password: bytes) -> Person | None:
+    def prove(self, name: str, password: bytes) -> Listed | None:
         """The user with its groups; None when the name or the password is wrong."""
         settings = self._settings
         dn = self._find_dn(name)
@@ -108,9 +99,13 @@ class _Conversation:
             if link is None:
                 return None
             if settings.bind_dn is None:
-                return Person(name, self._find_groups(link, name, dn), settings)
+                return self._list(link, name, dn)
         with self._bind_ourselves() as link:
-            return Person(name, self._find_groups(link, name, dn), settings)
+            return self._list(link, name, dn)
+
+    def _list(self, link: ldap3.Connection, name: str, dn: str) -> Listed:
+        found, groups = self._settings, self._find_groups(link, name, dn)
+        return Listed(found.url, found.user_dn, found.user_base, name, groups)
 
     def _find_dn(self, name: str) -> str | None:
         settings = self._settings

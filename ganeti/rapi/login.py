@@ -9,9 +9,10 @@ import msgspec
 
 from ganeti.base.json_types import JsonObject
 from ganeti.rapi import failures, schemas
+from ganeti.rapi.backing import Backing
 from ganeti.rapi.identity import Identity
 from ganeti.rapi.route import ANYBODY, KNOWN, Call, Ready, Route
-from ganeti.rapi.sessions import COOKIE, Backing, Session, Sessions
+from ganeti.rapi.sessions import COOKIE, Session, Sessions
 
 #: Where the daemon puts what these handlers need into a request's environment.
 SESSIONS, DOOR = "ganeti.sessions", "ganeti.door"
@@ -26,6 +27,8 @@ class Door(Protocol):
     def log_in(self, name: str, password: bytes, address: str) -> Backing: ...
 
     def log_in_by_token(self, text: str, address: str) -> Backing: ...
+
+    def identify(self, backing: Backing) -> Identity | None: ...
 
     def list_methods(self) -> list[dict[str, str]]: ...
 
@@ -64,7 +67,7 @@ def _open(call: Call) -> Ready:
     if call.session is not None:  # of the same browser
         sessions.end(call.session.id, call.identity)
     session, secret = sessions.open(backing, address, call.environ.get("HTTP_USER_AGENT", ""))
-    identity = backing()
+    identity = door.identify(backing)
     if identity is None:  # changed in this very moment
         raise failures.Refused(401, "The user or token has just changed; log in again")
     return Ready.encode(describe(session, identity), {"Set-Cookie": cookie_of(secret), **_PRIVATE})

@@ -26,6 +26,7 @@ from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.json_types import JsonObject
 from ganeti.net import https
 from ganeti.rapi import oidc_tokens
+from ganeti.rapi.backing import Provided
 from ganeti.rapi.identity import Identity
 from ganeti.rapi.login_settings import OidcSettings, check_user
 from ganeti.rapi.oidc_tokens import UnknownKey
@@ -165,9 +166,7 @@ class Providers:
         joint = "&" if "?" in facts.authorize else "?"
         return f"{facts.authorize}{joint}{urllib.parse.urlencode(query)}", browser
 
-    def finish(
-        self, provider: str, answer: Mapping[str, str], browser: str
-    ) -> Callable[[], Identity | None]:
+    def finish(self, provider: str, answer: Mapping[str, str], browser: str) -> Provided:
         """What backs the session of somebody who came back with this answer.
 
         Raises:
@@ -186,25 +185,24 @@ class Providers:
 
     def _make_backing(
         self, provider: str, settings: OidcSettings, claims: Mapping[str, object]
-    ) -> Callable[[], Identity | None]:
+    ) -> Provided:
         user = check_user(claims.get(settings.user_claim))
         if user is None:
             raise Rejected("proof", f"The ID token has no usable {settings.user_claim}")
         given = claims.get(settings.groups_claim)
-        groups = (
-            [name for name in given if isinstance(name, str)] if isinstance(given, list) else []
-        )
-
-        def find() -> Identity | None:
-            """Rights are those of the settings now; another provider of the name is none."""
-            now = self._settings().get(provider)
-            if now is None or (now.issuer, now.client_id) != (settings.issuer, settings.client_id):
-                return None
-            return now.identify(provider, user, groups)
-
-        if find() is None:
+        names = given if isinstance(given, list) else []
+        groups = tuple(name for name in names if isinstance(name, str))
+        made = Provided(provider, settings.issuer, settings.client_id, user, groups)
+        if self.identify(made) is None:
             raise Rejected("groups", f"No group of {provider}:{user} has rights here")
-        return find
+        return made
+
+    def identify(self, backing: Provided) -> Identity | None:
+        """Who it is by the settings now; another provider of the name is none."""
+        now = self._settings().get(backing.provider)
+        if now is None or (now.issuer, now.client_id) != (backing.issuer, backing.client_id):
+            return None
+        return now.identify(backing.provider, backing.user, backing.groups)
 
     def _find(self, provider: str) -> OidcSettings:
         found = self._settings().get(provider)

@@ -1,7 +1,7 @@
 """Sessions of browsers: who has logged in, for how long, and what still backs it.
 
-A session lives in the memory of one ``ganeti-rapi``: it ends with the daemon, and so when another
-node becomes the master. Of its secret only a digest is kept.
+A session lives in the memory of one ``ganeti-rapi``, which keeps it in a file only while it is
+restarted. So it ends when another node becomes the master. Of its secret only a digest is kept.
 """
 
 from __future__ import annotations
@@ -13,9 +13,14 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
 
 from ganeti import errors
+from ganeti.base import files, typed
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.rapi.backing import Backing
 from ganeti.rapi.identity import WRITE, Identity
 
 log = logging.getLogger(__name__)
@@ -29,9 +34,11 @@ IDLE, TOTAL = 3600.0, 12 * 3600.0
 MOST_OF_USER, MOST = 20, 1000
 #: Characters kept of what a browser says of itself.
 _AGENT = 120
+#: Seconds that a daemon may be away for its sessions to go on.
+RESTART = 600.0
 
-#: Returns who has logged in as long as the user's line, token or rule is unchanged; else None.
-Backing = Callable[[], Identity | None]
+#: Returns who has logged in as long as what backs the session holds; else None.
+Identify = Callable[[Backing], Identity | None]
 
 
 @dataclass
@@ -54,10 +61,18 @@ class Session:
         return min(self.used + IDLE, self.created + TOTAL)
 
 
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    """The sessions of a daemon that has stopped, and when it did."""
+
+    stopped: float
+    sessions: list[Session]
+
+
 class Sessions:
     """All sessions. Thread-safe."""
 
-    def __init__(self, clock: Clock = SYSTEM) -> None:
+    def __init__(self, identify: Identify, clock: Clock = SYSTEM) -> None:
+        self._identify_by = identify
         self._clock = clock
         self._mutex = threading.Lock()
         self._by_digest: dict[bytes, Session] = {}
@@ -70,7 +85,7 @@ class Sessions:
         Raises:
             AuthenticationError: what backs the session has changed meanwhile.
         """
-        identity = backing()
+        identity = self._identify_by(backing)
         if identity is None:
             raise errors.AuthenticationError("The user or token has just changed; log in again")
         secret, now = secrets.token_urlsafe(32), self._clock.now()
@@ -90,6 +105,37 @@ class Sessions:
         log.info("session %s of %s opened from %s", made.id, made.user, address)
         self._end_surplus(made.user)
         return made, secret
+
+    def keep(self, path: Path) -> None:
+        """Write the sessions to a file, for the daemon that follows this one.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        found = self.all()
+        if found:
+            raw = msgspec.json.encode(_File(self._clock.now(), found))
+            files.write_atomic(path, raw, mode=0o600)
+
+    def restore(self, path: Path) -> None:
+        """Go on with the sessions of the daemon before this one, unless that was long ago.
+
+        The file counts once: a session that is ended from now on never comes back.
+        """
+        try:
+            raw = path.read_bytes()
+            path.unlink()
+            found = typed.decode(raw, _File)
+        except FileNotFoundError:
+            return
+        except (OSError, UnicodeDecodeError, msgspec.DecodeError) as err:
+            log.warning("%s: users have to log in again: %s", path, err)
+            return
+        if 0 <= self._clock.now() - found.stopped <= RESTART:
+            with self._mutex:
+                self._by_digest |= {session.digest: session for session in found.sessions}
+            self.check_all()
+        log.info("%d of %d sessions go on", len(self.all()), len(found.sessions))
 
     def _end_surplus(self, user: str) -> None:
         mine = self._by_use(item for item in self.all() if item.user == user)
@@ -119,7 +165,7 @@ class Sessions:
         if self._clock.now() >= session.expires:
             self._end([session], "expired")
             return None
-        identity = session.backing()
+        identity = self._identify_by(session.backing)
         if identity is None:
             self._end([session], "user or token changed")
         return identity

@@ -74,6 +74,11 @@ class Token(TokenSettings, frozen=True, kw_only=True, omit_defaults=True):
             limits = Limits(name=name, group=self.group, tag=self.tag, quota=self.quota)
         return Identity(name, frozenset(self.permissions), limits)
 
+    @property
+    def fingerprint(self) -> str:
+        """Changes with everything that is kept of the token."""
+        return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
+
     def expired(self, now: float) -> bool:
         return self.expires is not None and now >= self.expires
 
@@ -99,9 +104,10 @@ class Tokens:
         found = self.find(text, now)
         return None if found is None else found.identity
 
-    def has(self, token: Token, now: float) -> bool:
-        """Whether a token is still there, unchanged, and not over."""
-        return self._by_id.get(token.id) == token and not token.expired(now)
+    def get(self, number: str, now: float) -> Token | None:
+        """The token of this id; None when it is unknown or over."""
+        found = self._by_id.get(number)
+        return None if found is None or found.expired(now) else found
 
     def find(self, text: str, now: float) -> Token | None:
         """What is kept of this token; None when it is unknown, wrong or over."""

@@ -34,6 +34,16 @@ class User:
     stored: str = field(repr=False)
     permissions: frozenset[str]
 
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.name, self.permissions)
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with everything that the line says."""
+        parts = (self.name, self.stored, *sorted(self.permissions))
+        return hashlib.sha256(" ".join(parts).encode("utf-8", "replace")).hexdigest()
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -106,14 +116,14 @@ class Users:
         known = self._proved.get(name)
         if known is None or not hmac.compare_digest(known, self._digest(password)):
             return None
-        return Identity(name, self._users[name].permissions)
+        return self._users[name].identity
 
     def check(self, name: str, password: bytes) -> Identity | None:
         """The user if the password is right; a failure takes as long for all names."""
         user = self._users.get(name)
         if user is not None and passwords.matches(user.stored, name, password):
             self._proved[name] = self._digest(password)
-            return Identity(name, user.permissions)
+            return user.identity
         if user is None or passwords.cost_of(user.stored) < self._cost:
             passwords.waste(self._cost, password)
         return None

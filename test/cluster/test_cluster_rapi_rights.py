@@ -535,9 +535,11 @@ def test_the_daemon_gives_up_root(rapi: RapiDaemon) -> None:
             ),
             "users are followed",
         )
+        page, _number = log_in(rapi, "last")
         os.kill(rapi.pid(), signal.SIGTERM)
         wait_for(lambda: rapi.cluster.pid("ganeti-rapi") is None, "the daemon ends")
     assert rapi.start().code == 0
+    assert rapi.ask("GET", "/2/info", **page).status == 200, "it could keep its sessions"
     with socket.create_connection((rapi.host, rapi.port), 5):
         pass
 
@@ -590,6 +592,22 @@ def test_sessions_are_listed_and_ended(rapi: RapiDaemon) -> None:
     assert got.status == 200
     assert "Max-Age=0" in got.headers["set-cookie"]
     assert rapi.ask("GET", "/2/sessions/current", **other).status == 401
+
+
+def test_a_restart_ends_no_session_but_what_was_revoked(rapi: RapiDaemon) -> None:
+    (page, _number), (other, theirs) = log_in(rapi, "reader"), log_in(rapi, "reader")
+    assert rapi.ask("DELETE", f"/2/sessions/{theirs}", **page).status == 200
+    kept = rapi.paths.rapi_sessions
+    assert not kept.exists()
+    os.kill(rapi.pid(), signal.SIGTERM)
+    wait_for(lambda: rapi.cluster.pid("ganeti-rapi") is None, "the daemon ends")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert page["Cookie"].partition("=")[2] not in kept.read_text()
+    assert rapi.start().code == 0
+    assert not kept.exists()
+    assert rapi.ask("GET", "/2/sessions/current", **page).value["user"] == "reader"
+    assert rapi.ask("GET", "/2/info", **other).status == 401
+    assert rapi.ask("DELETE", "/2/sessions/current", **page).status == 200
 
 
 def test_no_page_of_another_site_logs_in_and_no_secret_is_chosen(rapi: RapiDaemon) -> None:

@@ -158,7 +158,7 @@ def test_log_in_requests_and_the_throttle(server: LdapServer, tmp_path: Path, cl
     (tmp_path / "users").write_text("bob file-pw write\n")
     door = Authenticator(tmp_path, clock=clock)
     back = door.log_in("anna", b"anna-pw", HERE)
-    anna = back()
+    anna = door.identify(back)
     assert anna is not None
     assert (anna.name, anna.permissions) == ("ldap:anna", {"read"})
     assert door("Basic YW5uYTphbm5hLXB3", HERE) == anna
@@ -172,7 +172,7 @@ def test_log_in_requests_and_the_throttle(server: LdapServer, tmp_path: Path, cl
     assert door("Basic YW5uYTphbm5hLXB3", HERE) == anna
     (tmp_path / "login.toml").write_text(text.replace("ops", "others"))
     door.reload()
-    assert back() is None
+    assert door.identify(back) is None
 
 
 def test_a_user_that_the_server_will_not_bind_is_wrong_and_the_server_works(
