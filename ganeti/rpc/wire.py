@@ -67,13 +67,24 @@ class CallSpec:
 
 @cache
 def specs() -> dict[str, CallSpec]:
-    """All node calls by name."""
-    return {
-        name: _spec(name, family, function)
-        for family in reversed(NodeCalls.__mro__)
-        for name, function in vars(family).items()
-        if hasattr(function, "__rpc_timeout__")
-    }
+    """All node calls by name.
+
+    Raises:
+        TypeError: a method has lost a decorator, so a node would answer the call with nothing, or
+            nobody could make it.
+    """
+    result = {}
+    for family in reversed(NodeCalls.__mro__[:-2]):  # without ABC and object
+        for name, function in vars(family).items():
+            if name.startswith("_"):
+                continue
+            abstract = getattr(function, "__isabstractmethod__", False)
+            if not (abstract and hasattr(function, "__rpc_timeout__")):
+                raise TypeError(
+                    f"{family.__name__}.{name} needs @abstractmethod and @call(timeout=...)"
+                )
+            result[name] = _spec(name, family, function)
+    return result
 
 
 def _spec(name: str, family: type, function: Any) -> CallSpec:

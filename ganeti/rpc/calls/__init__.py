@@ -3,10 +3,7 @@
 The signature is the wire format: a JSON list of the arguments in order, and the result as JSON.
 Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family here has a file of
 the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
-Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
-``disk_*``, ``crypto_*``, ``image_*``, ``backup_*``, ``node_ssh_*``, ``copy_status``,
-``guests_ended``, ``helper_run``, ``host_stops``, ``instance_hold``, ``instance_release``,
-``job_log``, ``samples_*`` and ``version_*``; sizes are MiB, times seconds.
+Where Ganeti has the same call, its name is used. Sizes are MiB, times seconds.
 """
 
 from __future__ import annotations

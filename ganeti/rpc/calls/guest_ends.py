@@ -1,4 +1,4 @@
-"""The node calls that nodes make to the master: guests ended, shall end, or can begin."""
+"""Calls of nodes to the node daemon of the master node: guests ended, shall end, or can begin."""
 
 from __future__ import annotations
 

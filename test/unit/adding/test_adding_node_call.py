@@ -111,6 +111,16 @@ def test_a_node_call_in_two_files_is_made_checked_and_traced(
     assert len(package.touched) == 2
 
 
+@pytest.mark.parametrize("left_out", ["    @abstractmethod\n", "    @call(timeout=FAST)\n"])
+def test_a_node_call_without_a_decorator_does_not_start(tmp_path: Path, left_out: str) -> None:
+    package = OwnPackage(tmp_path / "package")
+    package.insert("rpc/calls/system.py", CONTRACT.replace(left_out, ""))
+    package.insert("node/system.py", IMPLEMENTATION, before="    def test_delay(")
+    done = package.run(CLUSTER, tmp_path / "root")
+    assert done.returncode == 1
+    assert "SystemCalls.node_greet needs @abstractmethod and @call(timeout=...)" in done.stderr
+
+
 def test_a_node_call_without_its_node_side_does_not_start(tmp_path: Path) -> None:
     """The class of the family stays abstract, which mypy reports as well."""
     package = OwnPackage(tmp_path / "package")
