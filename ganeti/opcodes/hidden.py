@@ -1,7 +1,8 @@
 """Values that must not be seen: private and secret parameters.
 
 Both behave alike in memory: ``repr``, ``str`` and formatting give ``<redacted>``, and no JSON
-writer accepts them, so that a value gets out only where :meth:`Hidden.reveal` is called.
+writer accepts them, so that a value gets out only where :meth:`Hidden.reveal` is called. From there
+it is plain, also in the arguments of a node call, which are never logged.
 They differ in where the plain value may be written: a private one goes to job files and to the
 configuration, a secret one only over the wire at submission and to the script that needs it.
 """

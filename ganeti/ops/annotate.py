@@ -114,7 +114,7 @@ def instance(
 ) -> NodeInstance:
     """An instance with complete parameters; the keyword arguments override for this call only.
 
-    ``run_epoch`` is for orders that give the right to run it. ``disks`` is for an instance that is
+    ``run_epoch`` is for calls that give the right to run it. ``disks`` is for an instance that is
     not (or not in this form) in the configuration.
     """
     group = config.nodes[item.primary_node].group

@@ -28,7 +28,7 @@ class Grant:
     """What a call of the master brings: the newest stamp of the node, and the lease in seconds.
 
     Without a stamp it says only that nodes need leases: the master knows none of this node.
-    With 0 seconds it says that the node needs no lease any more.
+    With 0 seconds it releases the node, which needs no lease any more.
     """
 
     stamp: Stamp | None
@@ -53,7 +53,8 @@ class Holder:
 
     def __init__(self, boot: str) -> None:
         self.boot = boot
-        #: length of the newest lease in seconds, 0: none was granted since the start
+        #: length of the newest lease in seconds; 0: none was granted since the start, or the newest
+        #: grant was a release (then ``needed`` is false)
         self.seconds = 0.0
         #: whether a master has said that nodes need leases
         self.needed = False

@@ -4,7 +4,7 @@
 
     view = board.view_cluster(ctx)                      # asks all nodes
     layout = view.layout(group)                 # who is where in a node group, as arrays
-    with ctx.boards.decision():                 # a choice that others must not make, too
+    with ctx.boards.decision():                 # no other job chooses until the end of this block
         view = view.refresh(ctx)
         ...
         ctx.boards.claim(ctx.job.job_id, claims)

@@ -1,8 +1,8 @@
 """Never two: before an instance is started, no other node runs it or may run it.
 
 The node that starts it checks its own record (see ``node/run_rights.py``); here the nodes that
-could have a copy are asked. A node that does not answer is no reason to refuse: to run the
-instance it must have been given the right, and then the primary node's record says so.
+could have a copy are asked. A node that does not answer does not stop the start: it can run the
+instance only by a right, and giving it one has changed the record of the primary node.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Telling nodes who may run an instance; see ``node/run_rights.py`` for what they do with it."""
+"""Run rights that nodes get by calls of their own: in a migration, and when one is taken back.
+
+A start carries its right inside its own call (``power.py``). ``node/run_rights.py`` says what the
+nodes do with them.
+"""
 
 from __future__ import annotations
 
