@@ -19,6 +19,7 @@ from ganeti.ops.services import LeaseEnd
 from ganeti.recovery import bounds
 from ganeti.recovery.lease import Grant, Granted, Stamp
 from ganeti.recovery.master import (
+    LONGEST_BOOT,
     Answered,
     Fence,
     FenceEnded,
@@ -41,6 +42,8 @@ class View:
     watchdog: bool
     #: until it is fenced if it stays silent; None: it is not fenced by itself
     fenced_in: float | None
+    #: it has not answered this master, and both servers may have got power at the same time
+    may_boot: bool
 
 
 class NodeLeases:
@@ -54,7 +57,11 @@ class NodeLeases:
         self._count_left = count_left
         self._clock = clock
         self._lock = threading.Lock()
-        self._machine = MasterMachine(Settings(), contact=clock.monotonic())
+        self._machine = MasterMachine(
+            Settings(),
+            contact=clock.monotonic(),
+            booting_until=LONGEST_BOOT,  # the clock begins with the boot of this server
+        )
         self._held_back: Counter[NodeUuid] = Counter()
         self._stops = False
 
@@ -150,6 +157,7 @@ class NodeLeases:
                 lease_left=None if over is None else over - now,
                 watchdog=machine.is_armed(node),
                 fenced_in=None if fences is None else fences - now,
+                may_boot=machine.may_boot(node, now),
             )
 
     # releases ----------------------------------------------------------------------------------

@@ -118,9 +118,12 @@ def _explain_next(core: Core, config: Config, node: Node, view: View, proofs: li
         return "is never fenced: nothing can prove its death"
     if view.fenced_in is None:
         return "is not watched yet"
+    when = f"is fenced in {units.format_duration(max(0.0, view.fenced_in))} by {proofs[0]}"
+    if view.may_boot:
+        return f"may be booting; {when}"
     if view.silence is not None and view.silence < _RECENT:
         return f"answers; when silent, it is fenced by {proofs[0]}"
-    return f"is fenced in {units.format_duration(max(0.0, view.fenced_in))} by {proofs[0]}"
+    return when
 
 
 # instances ---------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from ganeti.recovery.lease import Grant, Granted, Stamp
 
 #: Seconds until a node whose fencing failed is fenced again.
 AGAIN_AFTER = 300.0
+#: Seconds in which a server boots. After a power cut of all, some are up long before others.
+LONGEST_BOOT = 600.0
 
 # events ------------------------------------------------------------------------------------
 
@@ -93,8 +95,11 @@ class Settings:
 class Watched:
     """What the master knows of one node that is not offline."""
 
+    #: when it answered last, or was seen for the first time
     heard: float
     lease: Granted
+    #: whether it has answered this master
+    answered: bool = False
     fenced: float = -AGAIN_AFTER
     fencing: bool = False
 
@@ -112,6 +117,9 @@ class MasterMachine:
     down: bool = False
     #: an administrator works at the nodes
     paused: bool = False
+    #: until when a node that has not answered this master may be booting: :data:`LONGEST_BOOT`
+    #: after the boot of this server
+    booting_until: float = 0.0
 
     def follow_nodes(self, names: Collection[str], provable: Iterable[str], now: float) -> None:
         """The nodes that are not offline, this one included.
@@ -180,6 +188,7 @@ class MasterMachine:
         known = self.nodes.get(event.node)
         if known is None:
             return []
+        known.answered = True
         known.heard = max(known.heard, event.at)
         before, stamp = known.lease.stamp, event.stamp
         if stamp is None or not known.lease.hear(stamp, event.received, event.at):
@@ -206,7 +215,7 @@ class MasterMachine:
         effects: list[Effect] = []
         for name in find_silent(self.heard, self.provable, limit, now):
             known = self.nodes[name]
-            if not known.fencing and now - known.fenced >= AGAIN_AFTER:
+            if not known.fencing and now >= self._find_due(known):
                 known.fencing = True
                 effects.append(Fence(name, now - known.heard))
         return effects
@@ -221,7 +230,16 @@ class MasterMachine:
         known, limit = self.nodes.get(node), self.settings.fence_after
         if known is None or not limit or self.paused or node not in self.provable:
             return None
-        return max(known.heard + limit, known.fenced + AGAIN_AFTER)
+        return self._find_due(known)
+
+    def may_boot(self, node: str, now: float) -> bool:
+        """Whether a node may have got power together with this server, and still be booting."""
+        known = self.nodes.get(node)
+        return known is not None and not known.answered and now < self.booting_until
+
+    def _find_due(self, known: Watched) -> float:
+        due = max(known.heard + self.settings.fence_after, known.fenced + AGAIN_AFTER)
+        return due if known.answered else max(due, self.booting_until)
 
     # the lease of a node ---------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ class Master:
         host.state = self.state
         world, now = self.world, host.clock()
         settings = Settings(world.failover_after, world.fence_after, world.node_lease)
-        self.machine = MasterMachine(settings, contact=claimed)
+        self.machine = MasterMachine(settings, contact=claimed, booting_until=host.booting_until)
         self._follow(now + bounds.count_waiting(world.failover_after))
         self.contacts: dict[str, float] = {}
         self.seen_running: dict[str, tuple[str, ...]] = {}
@@ -285,7 +285,7 @@ class Master:
         device = target.device
         assert device is not None
         if device.mode == "works":
-            target.cut_power()
+            target.switch_off()
         ladder.note_result("cannot be reached" if device.mode == "fails" else "")
         self._climb(ladder, target)
 

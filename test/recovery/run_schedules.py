@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
-from schedules import FAULTS, LATE_RELEASE, PAUSE, STOP, Outcome, play
+from schedules import BLACKOUT, FAULTS, LATE_RELEASE, PAUSE, STOP, Outcome, play
 
 _CHUNK = 50
 
@@ -30,7 +30,7 @@ def main(count: int) -> int:
     taken = time.monotonic() - begin
     print(f"{count} schedules, {len(bad)} broke a promise")
     print(f"{taken:.0f} s, {1000 * taken / count:.1f} ms each; slowest recovery {slowest:.0f} s")
-    for kind in (*FAULTS, PAUSE, LATE_RELEASE, STOP):
+    for kind in (*FAULTS, PAUSE, LATE_RELEASE, STOP, BLACKOUT):
         print(f"{kinds[kind]:8d} schedules with: {kind}")
     for what, number in sorted(events.items()):
         print(f"{number:8d} {what}")

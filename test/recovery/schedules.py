@@ -53,6 +53,7 @@ class Schedule:
         if rng.random() < 0.7:
             host.device = Device(rng.choice(("works", "works", "works", "fails", "lies")))
         host.machine.wants_watchdog = host.has_watchdog
+        host.up_before = random.Random(f"{name} {self.seed}").choice((0.0, 300.0, 3600.0))
         world.hosts[name] = host
 
     def begin(self) -> None:
@@ -107,6 +108,8 @@ class Schedule:
             self._plan_pause(begin)
         elif self.seed % 16 in (4, 8):
             self._plan_stop(begin)
+        if self.seed % 8 == 1:
+            self._plan_blackout(begin)
 
     def _make_devices_true(self) -> None:
         """A device that lies is one fault; a node that was released and cut off, a second."""
@@ -135,6 +138,19 @@ class Schedule:
             seconds = own.uniform(8.0, 25.0)
             self.world.at(moment, self.pause, seconds)
             self.world.at(moment + seconds - 6.0, self.delay_releases, own)
+
+    def _plan_blackout(self, begin: float) -> None:
+        """All servers lose power, and boot in very different times."""
+        own = random.Random(f"blackout {self.seed}")
+        self.kinds.append(BLACKOUT)
+        self.world.at(begin + own.uniform(0, 100.0), self.cut_all_power, own)
+
+    def cut_all_power(self, own: random.Random) -> None:
+        self.world.tell("power of all fails")
+        for host in self.world.hosts.values():
+            host.cut_power()
+            if own.random() < 0.9:
+                self.world.after(5.0, host.begin_boot, own.uniform(15.0, 300.0))
 
     def _pick(self) -> Host:
         """A host; more often the one with the master daemon."""
@@ -334,6 +350,7 @@ FAULTS = {
 PAUSE = "pause for maintenance"
 LATE_RELEASE = "release late or twice"
 STOP = "master daemon stopped"
+BLACKOUT = "power failure of all"
 
 
 def play(seed: int) -> Outcome:

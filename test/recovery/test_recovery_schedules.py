@@ -13,8 +13,9 @@ from schedules import play
 #: between the two questions of a candidate (10, 13, 21); a winner that was frozen after its claim,
 #: and counted its lease from its start (18944); a master that was heard again between the last
 #: question of a candidate and its claim (61558, 87468); a node that had a new lease, but obeyed a
-#: release that came late (111, 411); a watchdog that counted although its node was released (1163).
-DEFECTS = (10, 13, 21, 30, 44, 111, 411, 929, 1163, 1234, 3664, 18944, 61558, 87468)
+#: release that came late (111, 411); a watchdog that counted although its node was released (1163);
+#: a server that was switched off while it booted after a power cut of all (105, 201).
+DEFECTS = (10, 13, 21, 30, 44, 105, 111, 201, 411, 929, 1163, 1234, 3664, 18944, 61558, 87468)
 
 
 @pytest.mark.parametrize("seed", DEFECTS)

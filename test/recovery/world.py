@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ganeti.recovery import bounds
+from ganeti.recovery.master import LONGEST_BOOT
 from ganeti.recovery.node import Called, Effect, GuestsEnded, NodeMachine, Tick
 from ganeti.recovery.terms import Term
 
@@ -70,6 +71,10 @@ class Host:
         self.rights: dict[str, tuple[int, int]] = {}
         # until the power is cut
         self.on = True
+        #: it has power and no daemon yet
+        self.boots = False
+        #: how long it was up when the schedule began; 0 after a boot
+        self.up_before = 0.0
         self.boot = 0
         self.booted = 0.0
         self.running: set[str] = set()
@@ -107,6 +112,11 @@ class Host:
     def to_true(self, moment: float) -> float:
         return self.booted + moment / self.rate
 
+    @property
+    def booting_until(self) -> float:
+        """Until when others may be booting that got power with this host, on its clock."""
+        return LONGEST_BOOT - self.up_before
+
     # power and processes -----------------------------------------------------------------------
 
     def cut_power(self) -> None:
@@ -117,10 +127,23 @@ class Host:
         self.end_daemon()
         self.end_master()
 
+    def begin_boot(self, seconds: float) -> None:
+        """Power is back; the daemons run after so many seconds."""
+        self.boots = True
+        self.world.after(seconds, self.switch_on)
+
+    def switch_off(self) -> None:
+        """What a fence device does."""
+        if self.boots:
+            raise BrokenPromiseError(f"{self.name} is switched off while it boots")
+        self.cut_power()
+
     def switch_on(self) -> None:
+        self.boots = False
         if self.on:
             return
         self.on = True
+        self.up_before = 0.0
         self.boot += 1
         self.booted = self.world.now
         self.frozen = {"node": 0.0, "master": 0.0}

@@ -126,6 +126,7 @@ def test_a_master_that_stops_releases_nodes_for_good(bench: Bench) -> None:
 def test_silent_nodes_are_fenced_if_something_can_prove_their_death(bench: Bench) -> None:
     nodes = [NodeUuid("n1"), NODE, NodeUuid("n3")]
     assert bench.leases.find_silent(nodes, lambda _node: False) == []
+    bench.leases.hear(NODE, 101.0, None)
     bench.time = 131.0
     for node in ("n1", "n3"):
         bench.leases.hear(NodeUuid(node), 131.0, None)
@@ -135,3 +136,35 @@ def test_silent_nodes_are_fenced_if_something_can_prove_their_death(bench: Bench
     assert bench.leases.grant(NODE) is None
     bench.leases.note_fence(NODE, begun=True)
     assert bench.leases.find_silent(nodes, lambda _node: True) == []
+
+
+def test_a_node_that_may_be_booting_is_fenced_ten_minutes_after_the_boot_of_the_master(
+    bench: Bench,
+) -> None:
+    nodes = [NodeUuid("n1"), NODE, NodeUuid("n3")]
+
+    def find_fenced(moment: float) -> list[str]:
+        bench.time = moment
+        for node in ("n1", "n3"):
+            bench.leases.hear(NodeUuid(node), moment, None)
+        return [fence.node for fence in bench.leases.find_silent(nodes, lambda _node: True)]
+
+    assert find_fenced(100.0) == []
+    assert find_fenced(599.0) == []
+    assert bench.leases.describe(NODE).may_boot
+    assert bench.leases.describe(NODE).fenced_in == 1.0
+    assert find_fenced(600.0) == [NODE]
+    assert not bench.leases.describe(NODE).may_boot
+
+
+def test_the_server_of_an_old_master_gets_no_time_to_boot_from_a_master_that_was_up_before(
+    bench: Bench,
+) -> None:
+    bench.time = 5000.0
+    nodes = [NodeUuid("n1"), NODE, NodeUuid("n3")]
+    assert bench.leases.find_silent(nodes, lambda _node: True) == []
+    bench.time = 5030.0
+    for node in ("n1", "n3"):
+        bench.leases.hear(NodeUuid(node), 5030.0, None)
+    (found,) = bench.leases.find_silent(nodes, lambda _node: True)
+    assert found.node == NODE

@@ -84,6 +84,27 @@ def test_a_silent_node_is_fenced_once_in_five_minutes(machine: MasterMachine) ->
     assert machine.feed(Tick(470.0)) == [Fence("b", 370.0)]
 
 
+def test_a_node_gets_time_to_boot_until_it_has_answered_this_master(machine: MasterMachine) -> None:
+    machine.settings.failover_after = 0
+    machine.booting_until = 500.0
+    assert machine.find_fence_time("b") == 500.0
+    assert machine.may_boot("b", 499.0)
+    assert not machine.may_boot("b", 500.0)
+    hear(machine, "a", "c", at=499.0)
+    assert machine.feed(Tick(499.0)) == []
+    hear(machine, "b", at=200.0)
+    assert not machine.may_boot("b", 499.0)
+    assert machine.find_fence_time("b") == 260.0
+    assert machine.feed(Tick(499.0)) == [Fence("b", 299.0)]
+
+
+def test_two_nodes_that_may_be_booting_count_as_silent(machine: MasterMachine) -> None:
+    machine.settings.failover_after = 0
+    machine.booting_until = 500.0
+    hear(machine, "a", at=600.0)
+    assert machine.feed(Tick(600.0)) == []
+
+
 def test_the_end_of_fencing_an_unknown_node_changes_nothing(machine: MasterMachine) -> None:
     assert machine.feed(FenceEnded(110.0, "gone", proven=True)) == []
     assert machine.feed(Answered(110.0, "gone", STAMP, 110.0)) == []
