@@ -134,8 +134,14 @@ def test_a_node_that_is_proven_dead_is_replaced(cluster: Cluster) -> None:
 
 def test_a_silent_node_is_fenced_by_the_master(cluster: Cluster, nodes: StorageNodes) -> None:
     nodes.boot("node2")
+    refused = cluster.gnt("node modify --offline=no node2")
+    assert "it does not answer" in refused.err
+    assert "recorded as switched off: gnt-node power on switches it on" in refused.err
     assert tool("start-node", cluster.directory, "node2").code == 0
-    cluster.ok("node modify --offline no --node-powered yes node2")
+    both = cluster.gnt("node modify --offline=no --node-powered=no node2")
+    assert "cannot be online and switched off at the same time" in both.err
+    cluster.ok("node modify --offline=no node2")
+    assert cluster.cells("node list -o offline,powered", "node2") == [["N", "Y"]]
     cluster.ok("instance activate-disks", WEB)
     cluster.ok("instance migrate -f", WEB, timeout=120)
     assert places(cluster)[WEB] == ("node2", "running")

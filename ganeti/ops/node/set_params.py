@@ -65,6 +65,7 @@ class NodeSetParams(
         values = self._parameters(config)
         if node.offline and not decision.offline:
             self._check_answers()
+            values["powered"] = True
         if op.secondary_ip is not None and op.secondary_ip != node.secondary_ip:
             offline = decision.offline
             secondary_ip.check(self.ctx, node, op.secondary_ip, offline=offline, force=op.force)
@@ -77,14 +78,13 @@ class NodeSetParams(
 
     def _check_power(self, config: Config) -> None:
         op, node = self.op, self.node
-        if config.ndparams(node).get("oob_program"):
-            powered = node.powered if op.powered is None else op.powered
-            if op.offline is False and node.offline and not powered:
-                raise errors.make_state_error(
-                    f"node {node.name} is recorded as switched off; switch it on first"
-                    " (gnt-node power on), or correct the record with --node-powered=yes"
-                )
-        elif op.powered is not None:
+        if op.powered is None:
+            return
+        if op.powered is False and op.offline is False:
+            raise errors.make_invalid_error(
+                f"node {node.name} cannot be online and switched off at the same time"
+            )
+        if not _has_helper(config, node):
             raise errors.make_state_error(
                 f"node {node.name} has no out-of-band helper (node parameter oob_program), so"
                 " whether it is switched on cannot be recorded"
@@ -130,8 +130,11 @@ class NodeSetParams(
         try:
             self.ctx.rpc.call_one(candidates.online(node), NodeCalls.version)
         except errors.GanetiError as err:
+            off = _has_helper(self.ctx.config, node) and not node.powered
+            advice = "; it is recorded as switched off: gnt-node power on switches it on"
             raise errors.make_environment_error(
                 f"node {node.name} cannot be set online, it does not answer: {errors.text(err)}"
+                f"{advice if off else ''}"
             ) from err
         self.ctx.warn(
             f"node {node.name} is online again as it was; if it was away for long,"
@@ -206,6 +209,11 @@ class NodeSetParams(
                 draft.update_cluster(candidate_certs=certs)
         else:
             candidates.forget(draft, [self.node.uuid])
+
+
+def _has_helper(config: Config, node: Node) -> bool:
+    """Whether it is recorded of the node that it is switched on."""
+    return bool(config.ndparams(node).get("oob_program"))
 
 
 _CHANGES = (
