@@ -96,6 +96,7 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
         ('repository', 'string', None, (), 'Directory or name of the repository; empty for the default'),
         ('every', 'float', None, (), 'Hours between two backups that the watcher starts; 0: it starts none'),
+        ('at', 'string', None, (), 'Time of day at which the watcher begins, such as 02:30, by the clock of the master; empty for any time. Then --every is a number of whole days'),
         ('bandwidth', 'int', None, (), 'Maximum MiB per second to read; 0 for no limit'),
         ('keep_last', 'int', None, (), 'Number of newest backups to keep'),
         ('keep_daily', 'int', None, (), 'Number of days of which the newest backup is kept'),

@@ -24,6 +24,7 @@ VERSION = 1
 _ID_FORM = "%Y%m%d-%H%M%S"
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_TIME_OF_DAY = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,254}")
 
 
@@ -44,6 +45,10 @@ class BackupPlan(ConfigObject, frozen=True, kw_only=True):
         str | None, doc("Directory on the nodes, or a name; unset for the default")
     ] = None
     every: Annotated[float | None, doc("Hours between two backups; unset for no schedule")] = None
+    at: Annotated[
+        str | None,
+        doc("Time of day at which backups begin, by the clock of the master; unset for any time"),
+    ] = None
     bandwidth: Annotated[int, doc("Maximum MiB per second that a backup reads; 0 for no limit")] = 0
     keep_last: Annotated[int, doc("Number of newest backups to keep")] = 0
     keep_daily: Annotated[int, doc("Number of days of which the newest backup is kept")] = 0
@@ -141,6 +146,11 @@ def check_id(text: str) -> str:
 def is_id(text: str) -> bool:
     """Whether it has the form of the id of a backup."""
     return _ID.fullmatch(text) is not None
+
+
+def is_time_of_day(text: str) -> bool:
+    """Whether it is hours and minutes, such as 02:30."""
+    return _TIME_OF_DAY.fullmatch(text) is not None
 
 
 def is_name(repository: str) -> bool:

@@ -115,6 +115,13 @@ class OpBackupSchedule(OpCode, tag="OP_BACKUP_SCHEDULE", kw_only=True):
         Number | None,
         doc("Hours between two backups that the watcher starts; 0: it starts none"),
     ] = None
+    at: Annotated[
+        str | None,
+        doc(
+            "Time of day at which the watcher begins, such as 02:30, by the clock of the master;"
+            " empty for any time. Then --every is a number of whole days"
+        ),
+    ] = None
     bandwidth: Annotated[UInt | None, doc("Maximum MiB per second to read; 0 for no limit")] = None
     keep_last: Annotated[UInt | None, _KEEP_LAST] = None
     keep_daily: Annotated[UInt | None, _KEEP_DAILY] = None

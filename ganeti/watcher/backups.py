@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from ganeti import errors
@@ -16,10 +17,16 @@ _LOG = logging.getLogger(__name__)
 _NORMAL = 0
 #: Backups that are begun on one node in one run.
 PER_NODE = 2
+#: Hours after the time of day in which a backup may begin. What has not begun then waits for the
+#: next day.
+WINDOW = 6
+_HOUR = 3600
+_DAY = 24
 _FIELDS = (
     "name",
     "pnode",
     "backup.every",
+    "backup.at",
     "backup.time",
     "backup.keep_last",
     "backup.keep_daily",
@@ -38,6 +45,8 @@ class Plan:
     node: str
     #: hours
     every: float
+    #: time of day of the first moment, such as 02:30; empty for any
+    at: str
     #: seconds since 1970, 0 for never
     last: float
     #: whether something says which backups stay
@@ -68,8 +77,15 @@ def run(now: Round) -> None:
 
 def _read(row: Sequence[Any]) -> Plan:
     values = [value if status == _NORMAL else None for status, value in row]
-    name, node, every, last, *keep = values
-    return Plan(str(name), str(node), float(every or 0), float(last or 0), any(keep))
+    name, node, every, at, last, *keep = values
+    return Plan(
+        name=str(name),
+        node=str(node),
+        every=float(every or 0),
+        at=str(at or ""),
+        last=float(last or 0),
+        keeps=any(keep),
+    )
 
 
 def _find_waiting(now: Round) -> set[str]:
@@ -88,13 +104,30 @@ def find_due(plans: Sequence[Plan], waiting: Collection[str], now: float) -> lis
     """Whose time has come, the longest overdue first, and not too many of one node. Pure."""
     busy = Counter(plan.node for plan in plans if plan.name in waiting)
     due = []
-    for plan in sorted(plans, key=lambda each: each.last + each.every * 3600):
-        if plan.name in waiting or plan.last + plan.every * 3600 > now:
+    for plan in sorted(plans, key=lambda each: each.last + each.every * _HOUR):
+        if plan.name in waiting or not is_due(plan, now):
             continue
         if busy[plan.node] < PER_NODE:
             busy[plan.node] += 1
             due.append(plan)
     return due
+
+
+def is_due(plan: Plan, now: float) -> bool:
+    """Whether a backup is to begin now, by the local time of this machine. Pure.
+
+    With a time of day the last one must be of an earlier day than the plan wants: how long after
+    that time it has begun does not matter, so backups do not wander through the day.
+    """
+    if not plan.at:
+        return plan.last + plan.every * _HOUR <= now
+    today = datetime.fromtimestamp(now)
+    begin = datetime.combine(today.date(), time.fromisoformat(plan.at))
+    if begin > today:
+        begin -= timedelta(days=1)
+    if today - begin > timedelta(hours=WINDOW):
+        return False
+    return plan.last < (begin - timedelta(hours=plan.every - _DAY)).timestamp()
 
 
 def _ops(now: Round, plan: Plan) -> list[JsonObject]:

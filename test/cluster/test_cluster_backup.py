@@ -222,3 +222,22 @@ def test_the_usual_tool_reads_what_it_packs() -> None:
             streams.unpack_argv(tool), input=packed.stdout, stdout=-1, check=True
         )
         assert plain.stdout == b"x" * 99
+
+
+def test_a_schedule_with_a_time_of_day_counts_whole_days(cluster: Cluster) -> None:
+    name = "night1.example.com"
+    add(cluster, name)
+    cluster.ok("backup schedule --every=24 --at=02:30", name)
+    fields = "instance list --no-headers -o backup.every,backup.at"
+    assert cluster.cells(fields, name) == [["24.0", "02:30"]]
+    for words, said in (
+        ("--at=24:00", "is a time of day from 00:00 to 23:59"),
+        ("--at=2:30", "is a time of day from 00:00 to 23:59"),
+        ("--every=36", "whole days apart"),
+    ):
+        ran = cluster.gnt(f"backup schedule {words}", name)
+        assert ran.code == 1, words
+        assert said in ran.err, ran.err
+    cluster.ok("backup schedule --at= --every=36", name)
+    assert cluster.cells(fields, name) == [["36.0", "-"]]
+    cluster.ok("instance remove -f", name)

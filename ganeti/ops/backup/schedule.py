@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
+from ganeti.model.backup import is_time_of_day
 from ganeti.opcodes.backup import OpBackupSchedule
 from ganeti.ops.operation import Hooks, Needs
 from ganeti.ops.steps import backups
@@ -11,7 +12,9 @@ from ganeti.ops.targets.instance import InstanceOperation
 
 #: Hours of a year.
 _LONGEST = 8784
-_FIELDS = ("every", "bandwidth", "keep_last", "keep_daily", "keep_weekly", "keep_monthly")
+#: Hours of a day.
+_DAY = 24
+_FIELDS = ("every", "at", "bandwidth", "keep_last", "keep_daily", "keep_weekly", "keep_monthly")
 
 
 class BackupSchedule(InstanceOperation[OpBackupSchedule, None]):
@@ -22,9 +25,13 @@ class BackupSchedule(InstanceOperation[OpBackupSchedule, None]):
         backups.check_repository(op.repository)
         if op.repository is None and all(getattr(op, name) is None for name in _FIELDS):
             raise errors.make_invalid_error(
-                "nothing to change: give --every, --repository, --bandwidth or one of --keep-*"
+                "nothing to change: give --every, --at, --repository, --bandwidth or one of"
+                " --keep-*"
             )
-
+        if op.at and not is_time_of_day(op.at):
+            raise errors.make_invalid_error(
+                f"--at is a time of day from 00:00 to 23:59, such as 02:30, not {op.at[:40]!r}"
+            )
         if op.every is not None and not 0 <= op.every <= _LONGEST:
             raise errors.make_invalid_error(
                 f"--every is a number of hours from 0 (no schedule) to {_LONGEST}, not {op.every:g}"
@@ -32,6 +39,16 @@ class BackupSchedule(InstanceOperation[OpBackupSchedule, None]):
 
     def locks(self) -> Needs:
         yield from self.lock_instance()
+
+    def check(self) -> None:
+        op, known = self.op, backups.plan_of(self.instance)
+        every = known.every if op.every is None else op.every
+        at = known.at if op.at is None else op.at
+        if at and every and every % _DAY:
+            raise errors.make_invalid_error(
+                f"with --at={at} backups are whole days apart: --every is 24, 48 and so on, not"
+                f" {every:g}; --at= without a value removes the time of day"
+            )
 
     def hooks(self) -> Hooks:
         return self.instance_hooks("backup-schedule")
@@ -41,8 +58,9 @@ class BackupSchedule(InstanceOperation[OpBackupSchedule, None]):
         values: JsonObject = {
             name: getattr(op, name) for name in _FIELDS if getattr(op, name) is not None
         }
-        if op.every == 0:
-            values["every"] = None
+        for name in ("every", "at"):
+            if name in values:
+                values[name] = values[name] or None
         if op.repository is not None and op.repository != (
             backups.plan_of(self.instance).repository or ""
         ):

@@ -138,10 +138,10 @@ _add("read", "Read", UNIT, "What was read from disks, rounded up", lambda b: -(-
 _add("stored", "Stored", UNIT, "What was stored, rounded up", lambda b: -(-b.stored // _MIB))
 _add("read_bytes", "ReadBytes", NUMBER, "Bytes that were read from disks", lambda b: b.read)
 _add("stored_bytes", "StoredBytes", NUMBER, "Bytes that were stored", lambda b: b.stored)
-_add("proof", "Proof", TEXT, "How it was proven good, or what is wrong with it", _proof)
+_add("proof", "Verified", TEXT, "How it was verified, or what is wrong with it", _proof)
 _add(
     "proof_time",
-    "ProofTime",
+    "VerifiedTime",
     TIME,
     "When it was verified last",
     lambda b: None if b.proof is None else b.proof.time,

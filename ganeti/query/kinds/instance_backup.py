@@ -29,6 +29,7 @@ def add_fields(kind: Kind[Instance]) -> None:
     add("last", "Last", TEXT, "Id of the last good backup", lambda plan: plan.last_id)
     add("time", "Time", TIME, "When the last good backup was made", lambda plan: plan.last_time)
     add("every", "Every", NUMBER, "Hours between two backups", lambda plan: plan.every)
+    add("at", "At", TEXT, "Time of day at which backups begin", lambda plan: plan.at)
     add(
         "repository",
         "Repository",

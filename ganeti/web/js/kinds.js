@@ -108,7 +108,7 @@ const INSTANCE_FIELDS = [
   "name", "status", "admin_state", "oper_state", "pnode", "snodes", "pnode.group", "os", "disk_template", "hypervisor",
   "be/maxmem", "be/vcpus", "oper_ram", "oper_vcpus", "disk_usage", "disk.sizes", "disk.uuids", "nic.ips", "nic.macs",
   "nic.networks.names", "nic.links", "nic.modes", "tags", "ctime", "uuid", "forthcoming", "serial_no",
-  "snapshots", "backup.last", "backup.time", "backup.verified", "backup.verified_time", "backup.every", "backup.repository",
+  "snapshots", "backup.last", "backup.time", "backup.verified", "backup.verified_time", "backup.every", "backup.at", "backup.repository",
 ];
 
 /** @type {Record<string, Kind>} */

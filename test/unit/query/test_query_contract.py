@@ -31,6 +31,7 @@ LISTS = {
 OWN = {
     "group": ["custom_beparams", "ndp/fence_agent", "ndp/watchdog"],
     "instance": [
+        "backup.at",
         "backup.bandwidth",
         "backup.every",
         "backup.keep_daily",

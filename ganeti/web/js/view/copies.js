@@ -27,7 +27,7 @@ export function Backups({ row }) {
   const facts = [
     [t.detail.lastBackup, last ? `${last} (${moment(row["backup.time"])})` : t.detail.noBackups],
     [t.detail.proven, last && (row["backup.verified"] ? `${row["backup.verified"]} (${moment(row["backup.verified_time"])})` : t.detail.neverProven)],
-    [t.detail.schedule, row["backup.every"] && t.detail.every(row["backup.every"])],
+    [t.detail.schedule, row["backup.every"] && t.detail.every(row["backup.every"], row["backup.at"])],
     [t.detail.repository, row["backup.repository"]],
   ].filter(([, value]) => value);
   return html`<section class="panel"><h2>${t.detail.backups} <span class="tabs">${button(BACKUP.run)}${button(BACKUP.schedule)}</span></h2>
