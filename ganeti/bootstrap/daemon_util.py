@@ -162,7 +162,12 @@ _ACTIONS: Mapping[str, _Action] = {
         "whether a daemon runs (exit code 0 or 1)",
     ),
     "check-and-start": (_start, "DAEMON", "the same as start"),
-    "start-master": (_start_master, "", "start the daemons of the master"),
+    "start-master": (
+        _start_master,
+        "",
+        "start the daemons of the master; options of ganeti-masterd may follow, such as"
+        " --no-voting --yes-do-it, which starts it without a vote",
+    ),
     "stop-master": (_stop_master, "", "stop the daemons of the master"),
     "start-all": (_start_all, "", "start all daemons that belong on this node"),
     "stop-all": (_stop_all, "", "stop all daemons"),

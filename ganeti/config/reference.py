@@ -47,8 +47,8 @@ members.
   members are refused.
 - A UUID that is the key of an object is also the member `uuid` of the object.
 - Times are in seconds since 1970, sizes in MiB.
-- Members with a star are unknown to Ganeti: a [downgrade](../admin/upgrade.md) drops them, with a
-  warning.
+- Members with a star are unknown to Ganeti: a [downgrade](../admin/from-ganeti.md) drops them, with
+  a warning.
 """
 
 #: Class -> heading, its objects in the plural, and its kind in ``formats.OBJECT_KEYS``.

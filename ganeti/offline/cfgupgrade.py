@@ -28,7 +28,7 @@ PROGRAM = "cfgupgrade"
 _DESCRIPTION = """\
 Bring the data directory of a cluster of version 2.7 to 3.1 to this version, on its
 master node, while its daemons do not run. The old configuration is kept beside the
-new one. With --downgrade, go back. See doc/admin/upgrade.md.
+new one. With --downgrade, go back. See doc/admin/from-ganeti.md.
 """
 _EXIT_CODES = """\
 exit codes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,19 @@ _MODULE = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py)[:`]")
 #: The module that doc/adding.md writes.
 _EXAMPLE = "ops/test/greet.py"
 _TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
-#: A command with its arguments, in backquotes or as a line of a session.
-_COMMAND = re.compile(
-    r"(?:`|^(?:\$ )?)(gnt-[a-z]+) ([a-z][a-z-]+)((?:(?!, )[^`\n#])*)", re.MULTILINE
+#: Where a command begins: in backquotes, as a line of a session, or after another one.
+_BEGIN = r"(?:`|^ *(?:[$#] )?|(?:;|&&|\|) )"
+#: A command with its arguments.
+_COMMAND = re.compile(_BEGIN + r"(gnt-[a-z]+) ([a-z][a-z-]+)((?:(?!, )[^`\n#])*)", re.MULTILINE)
+_MANUALS = ROOT / "doc" / "reference" / "man"
+_HTOOLS = "|".join(page.stem for page in _MANUALS.glob("h*.8"))
+#: A program with a man page and its arguments.
+_PROGRAM = re.compile(
+    _BEGIN + rf"(ganeti-[a-z-]+|{_HTOOLS})(?= )((?:(?!, |; | && | \| )[^`\n#])*)", re.MULTILINE
 )
+#: What a command gets as one argument.
+_QUOTED = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
+_CONTINUED = re.compile(r"\\\n\s*")
 _OPTION = re.compile(r"(?<=\s)--?[a-zA-Z][a-z0-9-]*")
 _HELP = {"-h", "--help"}
 
@@ -115,7 +125,7 @@ def test_commands_and_their_options_exist(page: Path) -> None:
     before, heading, after = text.partition("## Not built yet")
     text = before + after.partition("\n## ")[2] if heading else text
     unknown = []
-    for name, word, rest in _COMMAND.findall(text):
+    for name, word, rest in _COMMAND.findall(_CONTINUED.sub("", text)):
         program = PROGRAMS[name]
         program.load()
         second = rest.split()[:1]
@@ -124,5 +134,39 @@ def test_commands_and_their_options_exist(page: Path) -> None:
             unknown.append(f"{name} {word}")
             continue
         known = _HELP.union(*(option.flags for option in command.all_options))
-        unknown += [f"{name} {word} {flag}" for flag in _OPTION.findall(rest) if flag not in known]
+        flags = _OPTION.findall(_QUOTED.sub("", rest))
+        unknown += [f"{name} {word} {flag}" for flag in flags if flag not in known]
     assert unknown == []
+
+
+@cache
+def find_flags(program: str) -> frozenset[str]:
+    """The options on its man page, which is made from the code; none without a page."""
+    manual = _MANUALS / f"{program}.8"
+    text = re.sub(r"\\f[BIR]", "", manual.read_text()) if manual.exists() else ""
+    text = text.replace("\\-", "-")
+    return frozenset(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z0-9-]*", text))
+
+
+def find_unknown_flags(text: str) -> list[str]:
+    """Options that programs with a man page do not have."""
+    return [
+        f"{name} {flag}"
+        for name, rest in _PROGRAM.findall(_CONTINUED.sub("", text))
+        for flag in _OPTION.findall(_QUOTED.sub("", rest))
+        if flag not in find_flags(name)
+    ]
+
+
+def test_programs_and_their_options_exist(page: Path) -> None:
+    assert find_unknown_flags(written(page)) == []
+
+
+def test_unknown_options_are_found_wherever_a_command_stands() -> None:
+    session = "# ganeti-watcher \\\n    --not-one\n$ true && hbal --not-two; hail --not-three\n"
+    assert find_unknown_flags(f"{session}`ganeti-nothing --four`") == [
+        "ganeti-watcher --not-one",
+        "hbal --not-two",
+        "hail --not-three",
+        "ganeti-nothing --four",
+    ]

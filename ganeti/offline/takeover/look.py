@@ -28,7 +28,16 @@ OLD_DAEMONS = (
     "ganeti-mond",
     "ganeti-metad",
 )
-PACKAGES = ("ganeti", "ganeti-3.1", "ganeti-3.0", "ganeti-2.16", "ganeti-haskell-3.0")
+PACKAGES = (
+    "ganeti",
+    "ganeti-3.1",
+    "ganeti-3.0",
+    "ganeti-2.16",
+    "ganeti-haskell-3.1",
+    "ganeti-haskell-3.0",
+    "ganeti-htools-3.1",
+    "ganeti-htools-3.0",
+)
 #: A script that serves the NIC by which a guest asks for metadata, and no other. Here a script of
 #: this name attaches all NICs of new guests, in place of the node daemon.
 SCRIPTS = ("/etc/ganeti/kvm-ifup-os",)
