@@ -85,3 +85,41 @@ def test_a_file_that_cannot_be_used_is_no_bug(
     assert program.main(made, ["fails"]) == 1
     hint = ": run this as root" if os.geteuid() else ""
     assert said.format(hint) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("err", "said"),
+    [
+        (
+            errors.HooksAbort([["node1", "10check", "no room"], ["node2", "20ask", ""]]),
+            [
+                "Failure: hooks execution failed:",
+                "  node: node1, script: 10check, output: no room",
+                "  node: node2, script: 20ask (no output)",
+            ],
+        ),
+        (errors.HooksAbort(), ["Failure: hooks execution failed:"]),
+        (
+            errors.ResolverError("web1", -2, "Name or service not known"),
+            ["Failure: can't resolve hostname 'web1': Name or service not known"],
+        ),
+        (errors.ResolverError("web1"), ["Failure: can't resolve hostname 'web1'"]),
+        (
+            errors.JobQueueFull(),
+            [
+                "Failure: the job queue is full; archive old jobs (gnt-job autoarchive) and try"
+                " again"
+            ],
+        ),
+        (
+            errors.ParameterError("memroy"),
+            ["Failure: unknown/wrong parameter name 'memroy'"],
+        ),
+        (errors.ParameterError("memory is 0"), ["Parameter Error: memory is 0"]),
+        (errors.QuorumError("one node of three answers"), ["Failure: one node of three answers"]),
+        (failures.NodeSetupError("node2 has no LVM"), ["node2 has no LVM"]),
+        (errors.TypeEnforcementError("not a number"), ["Parameter Error: not a number"]),
+    ],
+)
+def test_errors_with_a_form_of_their_own(err: errors.GanetiError, said: list[str]) -> None:
+    assert failures.lines(err) == said
