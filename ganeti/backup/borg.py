@@ -33,8 +33,17 @@ class Borg:
 
     def build_put(self, name: str, note: str) -> list[str]:
         comment = ["--comment", note] if note else []
-        return ["borg", "create", _WAIT, _NO_PARTS, *comment, "--stdin-name", name,
-                f"::{name}", "-"]  # fmt: skip
+        return [
+            "borg",
+            "create",
+            _WAIT,
+            _NO_PARTS,
+            *comment,
+            "--stdin-name",
+            name,
+            f"::{name}",
+            "-",
+        ]
 
     def build_get(self, item: Item) -> list[str]:
         return ["borg", "extract", _WAIT, "--stdout", f"::{item.handle}", item.name]

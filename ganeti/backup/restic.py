@@ -35,8 +35,17 @@ class Restic:
 
     def build_put(self, name: str, note: str) -> list[str]:
         tags = ["--tag", _TAG, *(["--tag", _NOTE + note] if note else [])]
-        return ["restic", "-q", "backup", "--host", "ganeti", *tags, "--stdin",
-                "--stdin-filename", name]  # fmt: skip
+        return [
+            "restic",
+            "-q",
+            "backup",
+            "--host",
+            "ganeti",
+            *tags,
+            "--stdin",
+            "--stdin-filename",
+            name,
+        ]
 
     def build_get(self, item: Item) -> list[str]:
         return ["restic", "-q", "dump", item.handle, f"/{item.name}"]

@@ -39,17 +39,32 @@ def build_argv(argv: Sequence[str], limits: Limits, *, root: bool) -> list[str]:
     spaces = ["--net", "--ipc", "--mount", "--pid", "--fork", "--kill-child"]
     if root:
         privileges = [
-            "setpriv", f"--reuid={UID}", f"--regid={GID}", "--clear-groups", "--no-new-privs",
-            "--inh-caps=-all", "--bounding-set=-all", "--",
-        ]  # fmt: skip
+            "setpriv",
+            f"--reuid={UID}",
+            f"--regid={GID}",
+            "--clear-groups",
+            "--no-new-privs",
+            "--inh-caps=-all",
+            "--bounding-set=-all",
+            "--",
+        ]
     else:
         spaces = ["--user", *spaces]
         privileges = ["setpriv", "--no-new-privs", "--"]
     return [
-        "unshare", *spaces, "--", *privileges,
-        "prlimit", f"--cpu={limits.processor}", f"--as={_MEMORY}", f"--fsize={limits.file_size}",
-        "--nofile=64", "--core=0", "--", *argv,
-    ]  # fmt: skip
+        "unshare",
+        *spaces,
+        "--",
+        *privileges,
+        "prlimit",
+        f"--cpu={limits.processor}",
+        f"--as={_MEMORY}",
+        f"--fsize={limits.file_size}",
+        "--nofile=64",
+        "--core=0",
+        "--",
+        *argv,
+    ]
 
 
 def read_percent(data: bytes, before: float) -> float:

@@ -188,12 +188,24 @@ def _convert(directory: Path, fd: int, found: headers.Found, tell: Tell) -> tupl
         if os.geteuid() == 0:
             os.fchown(target, confine.UID, confine.GID)
         confine.run(
-            ["qemu-img", "convert", "-p", "-c", "-m", "8", "-O", "qcow2",
-             "-o", "compression_type=zstd", source, f"/proc/self/fd/{target}"],
+            [
+                "qemu-img",
+                "convert",
+                "-p",
+                "-c",
+                "-m",
+                "8",
+                "-O",
+                "qcow2",
+                "-o",
+                "compression_type=zstd",
+                source,
+                f"/proc/self/fd/{target}",
+            ],
             limits,
             fds=(fd, target),
             on_progress=lambda percent: tell(int(disk_bytes * percent / 100), disk_bytes),
-        )  # fmt: skip
+        )
         if os.geteuid() == 0:
             os.fchown(target, 0, 0)
         os.fchmod(target, 0o600)

@@ -25,9 +25,20 @@ def build_argv(source: str, target: str, *, block: bool) -> list[str]:
     is written past the cache of the node, and all of it is on the disk at the end.
     """
     return [
-        "qemu-img", "convert", "-p", "-n", "-W", "-m", str(_COROUTINES),
-        "-t", "none" if block else "writeback", "-O", "raw", source, target,
-    ]  # fmt: skip
+        "qemu-img",
+        "convert",
+        "-p",
+        "-n",
+        "-W",
+        "-m",
+        str(_COROUTINES),
+        "-t",
+        "none" if block else "writeback",
+        "-O",
+        "raw",
+        source,
+        target,
+    ]
 
 
 def write(fd: int, target: str, disk_size: int, tell: Callable[[int, int], None]) -> None:

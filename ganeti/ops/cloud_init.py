@@ -86,8 +86,11 @@ def _network_config(config: Config, instance: Instance) -> JsonObject:
         }
         for number in _tagged_vlans(config, nic, group):
             vlans[f"eth{index}.{number}"] = {
-                "id": number, "link": f"eth{index}", "dhcp4": False, "optional": True,
-            }  # fmt: skip
+                "id": number,
+                "link": f"eth{index}",
+                "dhcp4": False,
+                "optional": True,
+            }
     found: JsonObject = {"version": 2, "ethernets": ethernets}
     return found | ({"vlans": vlans} if vlans else {})
 

@@ -69,8 +69,10 @@ class Collection:
     def _version(self, data: bytes) -> str:
         """What changes with the configuration of an object, from its only row."""
         row = msgspec.json.decode(data, type=list[list[msgspec.Raw]])[0]
-        uuid, serial = (bytes(row[self.fields.index(name)]).decode().strip('"')
-                        for name in ("uuid", "serial_no"))  # fmt: skip
+        uuid, serial = (
+            bytes(row[self.fields.index(name)]).decode().strip('"')
+            for name in ("uuid", "serial_no")
+        )
         return f"{uuid[:8]}.{serial}"
 
     def current_version(self, call: Call) -> str | None:
@@ -85,12 +87,27 @@ class Collection:
         lock = (LOCK,) if self.locks else ()
         names = schemas.references("number" if self.identifier == "id" else self.key)
         return [
-            Route("GET", self.path, f"List {self.noun}s", self.list_all,
-                  access=ANYBODY, query=(BULK, *lock), answer=schemas.listing(names, item)),
-            Route("GET", f"{self.path}/{{{self.variable}}}", f"Show one {self.noun}", self.read_one,
-                  access=ANYBODY, query=lock, answer=single, statuses=(404,),
-                  version=self.current_version if self._versioned else None),
-        ]  # fmt: skip
+            Route(
+                "GET",
+                self.path,
+                f"List {self.noun}s",
+                self.list_all,
+                access=ANYBODY,
+                query=(BULK, *lock),
+                answer=schemas.listing(names, item),
+            ),
+            Route(
+                "GET",
+                f"{self.path}/{{{self.variable}}}",
+                f"Show one {self.noun}",
+                self.read_one,
+                access=ANYBODY,
+                query=lock,
+                answer=single,
+                statuses=(404,),
+                version=self.current_version if self._versioned else None,
+            ),
+        ]
 
 
 def _is_from_htools(call: Call) -> bool:

@@ -60,11 +60,15 @@ class Prometheus:
         self.log = directory / "log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                ["prometheus", f"--config.file={directory / 'prometheus.yml'}",
-                 f"--storage.tsdb.path={directory / 'data'}",
-                 f"--web.listen-address={self.address}"],
-                stdout=log, stderr=log,
-            )  # fmt: skip
+                [
+                    "prometheus",
+                    f"--config.file={directory / 'prometheus.yml'}",
+                    f"--storage.tsdb.path={directory / 'data'}",
+                    f"--web.listen-address={self.address}",
+                ],
+                stdout=log,
+                stderr=log,
+            )
 
     def ask(self, path: str, **arguments: str) -> Any:
         url = f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(arguments)}"

@@ -143,10 +143,14 @@ class Maker:
             "ext": ["provider", f"{own}.ext.disk{index}"],
             "blockdev": ["manual", f"/dev/disk/by-id/{own}"],
         }  # fmt: skip
-        parts = [
-            (self.uuid(), "xenvg", f"{volume}_data", size),
-            (self.uuid(), "xenvg", f"{volume}_meta", 128),
-        ] if template == "drbd" else []  # fmt: skip
+        parts = (
+            [
+                (self.uuid(), "xenvg", f"{volume}_data", size),
+                (self.uuid(), "xenvg", f"{volume}_meta", 128),
+            ]
+            if template == "drbd"
+            else []
+        )
         return FactDisk(own, size, places[template], label, parts)
 
 
@@ -264,14 +268,37 @@ class Writer:
         return found
 
     def policy(self) -> Raw:
-        low = {"memory-size": 64, "cpu-count": 1, "disk-count": 0, "disk-size": 4, "nic-count": 0,
-               "spindle-use": 1}  # fmt: skip
-        high = {**low, "memory-size": 8192, "cpu-count": 8, "disk-count": 16, "disk-size": 1048576,
-                "nic-count": 8, "spindle-use": 12}  # fmt: skip
-        rest: Raw = {"std": dict(low), "vcpu-ratio": 4.0, "spindle-ratio": 32.0,
-                     "disk-templates": self.known.templates}  # fmt: skip
-        return {**rest, **({"minmax": [{"min": low, "max": high}]} if self.since(8)
-                           else {"min": low, "max": high})}  # fmt: skip
+        low = {
+            "memory-size": 64,
+            "cpu-count": 1,
+            "disk-count": 0,
+            "disk-size": 4,
+            "nic-count": 0,
+            "spindle-use": 1,
+        }
+        high = {
+            **low,
+            "memory-size": 8192,
+            "cpu-count": 8,
+            "disk-count": 16,
+            "disk-size": 1048576,
+            "nic-count": 8,
+            "spindle-use": 12,
+        }
+        rest: Raw = {
+            "std": dict(low),
+            "vcpu-ratio": 4.0,
+            "spindle-ratio": 32.0,
+            "disk-templates": self.known.templates,
+        }
+        return {
+            **rest,
+            **(
+                {"minmax": [{"min": low, "max": high}]}
+                if self.since(8)
+                else {"min": low, "max": high}
+            ),
+        }
 
     def group(self, key: str, group: Raw) -> Raw:
         own: Raw = {}

@@ -31,9 +31,21 @@ def guest(local: Local, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A guest with a screen on a Unix socket and a serial line; it repeats what is typed."""
     place = tmp_path_factory.mktemp("vnc")
     local.run(
-        "gnt-instance", "add", "-t", "file", "--disk", "0:size=8M", "-o", "bootsector+default",
-        "-n", "node2.example.com", "--no-nics", "-H", f"kvm:vnc_bind_address={place}", NAME,
-    )  # fmt: skip
+        "gnt-instance",
+        "add",
+        "-t",
+        "file",
+        "--disk",
+        "0:size=8M",
+        "-o",
+        "bootsector+default",
+        "-n",
+        "node2.example.com",
+        "--no-nics",
+        "-H",
+        f"kvm:vnc_bind_address={place}",
+        NAME,
+    )
     return place
 
 
@@ -345,10 +357,21 @@ def test_a_display_on_a_port_asks_for_its_password(page: Any, local: Local, tmp_
     name, secret = "console2.example.com", tmp_path / "password"
     secret.write_text("s3cret\n")
     local.run(
-        "gnt-instance", "add", "-t", "file", "--disk", "0:size=8M", "-o", "bootsector+beat",
-        "-n", "node3.example.com", "--no-nics",
-        "-H", f"kvm:vnc_bind_address=127.0.0.1,vnc_password_file={secret}", name,
-    )  # fmt: skip
+        "gnt-instance",
+        "add",
+        "-t",
+        "file",
+        "--disk",
+        "0:size=8M",
+        "-o",
+        "bootsector+beat",
+        "-n",
+        "node3.example.com",
+        "--no-nics",
+        "-H",
+        f"kvm:vnc_bind_address=127.0.0.1,vnc_password_file={secret}",
+        name,
+    )
     page.goto(local.url + f"instances/{name}")
     with page.context.expect_page() as opened:
         page.click("text=Screen")
@@ -377,9 +400,19 @@ def test_a_display_on_a_port_asks_for_its_password(page: Any, local: Local, tmp_
 def test_a_migration_is_told_and_the_console_follows(page: Any, local: Local) -> None:
     name = "console3.example.com"
     local.run(
-        "gnt-instance", "add", "-t", "sharedfile", "--disk", "0:size=8M",
-        "-o", "bootsector+default", "-n", "node3.example.com", "--no-nics", name,
-    )  # fmt: skip
+        "gnt-instance",
+        "add",
+        "-t",
+        "sharedfile",
+        "--disk",
+        "0:size=8M",
+        "-o",
+        "bootsector+default",
+        "-n",
+        "node3.example.com",
+        "--no-nics",
+        name,
+    )
     page.goto(address(local, "serial").replace(NAME, name))
     wait_text(page, name)
     page.evaluate(LISTEN)
@@ -454,9 +487,23 @@ def test_a_shell_in_a_container_answers(page: Any, local: Local) -> None:
         (system / "ganeti_api_version").write_text("15\n")
     local.run("gnt-cluster", "modify", "--enabled-hypervisors", "kvm,lxc")
     local.run(
-        "gnt-instance", "add", "-H", "lxc:num_ttys=0", "-t", "file", "--disk", "0:size=16M",
-        "-o", "tree", "-n", "node2.example.com", "--no-nics", "-B", "memory=64M", CONTAINER,
-    )  # fmt: skip
+        "gnt-instance",
+        "add",
+        "-H",
+        "lxc:num_ttys=0",
+        "-t",
+        "file",
+        "--disk",
+        "0:size=16M",
+        "-o",
+        "tree",
+        "-n",
+        "node2.example.com",
+        "--no-nics",
+        "-B",
+        "memory=64M",
+        CONTAINER,
+    )
     page.goto(f"{local.url}instances/{CONTAINER}")
     with page.context.expect_page() as opened:
         page.locator(".page-head a", has_text="Serial console").click()

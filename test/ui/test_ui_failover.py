@@ -33,9 +33,19 @@ def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
         made.run("ganeti-daemon-util", "start", constants.RAPI)
         made.env["RAPI_URL"] = f"https://{facts['cluster_address']}:{facts['port_base'] + 1}"
         made.run(
-            "gnt-instance", "add", "-t", "file", "--disk", "0:size=8M", "-o", "noop",
-            "-n", "node3.example.com", "--no-nics", NAME,
-        )  # fmt: skip
+            "gnt-instance",
+            "add",
+            "-t",
+            "file",
+            "--disk",
+            "0:size=8M",
+            "-o",
+            "noop",
+            "-n",
+            "node3.example.com",
+            "--no-nics",
+            NAME,
+        )
         yield made
     finally:
         made.tool("destroy")

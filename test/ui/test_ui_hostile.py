@@ -78,9 +78,19 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
     try:
         write_files(made)
         made.run(
-            "gnt-instance", "add", "-t", "file", "--disk", "0:size=8M", "-o", "noop",
-            "-n", "node2.example.com", "--no-nics", NAME,
-        )  # fmt: skip
+            "gnt-instance",
+            "add",
+            "-t",
+            "file",
+            "--disk",
+            "0:size=8M",
+            "-o",
+            "noop",
+            "-n",
+            "node2.example.com",
+            "--no-nics",
+            NAME,
+        )
         made.run("gnt-network", "add", "--network=198.51.100.0/24", "net1")
         yield made
     finally:

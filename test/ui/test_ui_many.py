@@ -191,9 +191,19 @@ def show(times: list[float]) -> str:
 
 def test_a_hundred_pages_and_fifty_consoles(browser: Any, many: Local) -> None:
     many.run(
-        "gnt-instance", "add", "-t", "file", "--disk", "0:size=8M", "-o", "noop",
-        "-n", "node2.example.com", "--no-nics", WATCHED,
-    )  # fmt: skip
+        "gnt-instance",
+        "add",
+        "-t",
+        "file",
+        "--disk",
+        "0:size=8M",
+        "-o",
+        "noop",
+        "-n",
+        "node2.example.com",
+        "--no-nics",
+        WATCHED,
+    )
     daemons = {name: many.pid(name) for name in (constants.RAPI, constants.MASTERD)}
     with contextlib.ExitStack() as stack:
         visitors = [stack.enter_context(Visitor(many)) for _ in range(15)]

@@ -337,15 +337,37 @@ def every_page(local: Local, browser: Any) -> dict[str, str]:
     local.run("gnt-network", "add", "--network=198.51.100.0/24", "net1")
     local.run("gnt-filter", "add", "--predicates", '[["jobid", [">", "id", 100000]]]')
     local.run(
-        "gnt-instance", "reserve", "-t", "file", "--disk", "0:size=8M", "-o", "noop",
-        "-n", "node2.example.com", "--no-nics", "later2.example.com",
-    )  # fmt: skip
+        "gnt-instance",
+        "reserve",
+        "-t",
+        "file",
+        "--disk",
+        "0:size=8M",
+        "-o",
+        "noop",
+        "-n",
+        "node2.example.com",
+        "--no-nics",
+        "later2.example.com",
+    )
     for name, node, tags in (("web1", 1, "web,prod"), ("web2", 2, "web,prod"), ("db1", 3, "db")):
         local.run(
-            "gnt-instance", "add", "-t", "file", "--disk", "0:size=8M", "-o", "bootsector+beat",
-            "-n", f"node{node}.example.com", "--no-nics", "--no-start",
-            "--tags", tags, f"{name}.example.com",
-        )  # fmt: skip
+            "gnt-instance",
+            "add",
+            "-t",
+            "file",
+            "--disk",
+            "0:size=8M",
+            "-o",
+            "bootsector+beat",
+            "-n",
+            f"node{node}.example.com",
+            "--no-nics",
+            "--no-start",
+            "--tags",
+            tags,
+            f"{name}.example.com",
+        )
     found = dict(PAGES)
     with open_page(browser, local) as page:
         for kind in OTHERS:
