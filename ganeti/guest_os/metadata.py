@@ -17,6 +17,7 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import files
+from ganeti.model.names import InstanceUuid
 from ganeti.paths import Paths
 from ganeti.rpc.objects import InstanceMetadata
 
@@ -70,7 +71,7 @@ def store(paths: Paths, instance: InstanceMetadata) -> None:
     _remove(paths, instance.uuid, but=address)
 
 
-def forget(paths: Paths, uuid: str) -> None:
+def forget(paths: Paths, uuid: InstanceUuid) -> None:
     """Remove what an instance may read; no error when there is nothing. OSError."""
     _remove(paths, uuid, but=None)
 
@@ -88,7 +89,7 @@ def find(paths: Paths, address: str) -> InstanceMetadata | None:
     return msgspec.json.decode(data, type=InstanceMetadata)
 
 
-def _remove(paths: Paths, uuid: str, *, but: str | None) -> None:
+def _remove(paths: Paths, uuid: InstanceUuid, *, but: str | None) -> None:
     for path in _list_files(paths.metadata):
         if path.name == but:
             continue

@@ -14,7 +14,7 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.base import files
 from ganeti.hypervisor import host
-from ganeti.model.names import RunState
+from ganeti.model.names import DiskUuid, RunState
 from ganeti.rpc.objects import InstanceInfo
 
 
@@ -86,7 +86,7 @@ class Guests:
         except FileNotFoundError:
             return None
 
-    def list_other_disks(self, name: str, uuid: str) -> list[str]:
+    def list_other_disks(self, name: str, uuid: DiskUuid) -> list[str]:
         return [each for each in self.disks(name) or () if each != uuid]
 
     def note_disks(self, name: str, uuids: list[str]) -> None:

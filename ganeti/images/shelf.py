@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import files
+from ganeti.model.names import ImageUuid
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SUFFIX = ".qcow2"
@@ -22,7 +23,7 @@ _PART = ".part"
 _WORK = ".work"
 
 
-def check_uuid(uuid: str) -> str:
+def check_uuid(uuid: ImageUuid) -> str:
     """A UUID that can be part of a file name; ParameterError otherwise."""
     if not _UUID.fullmatch(uuid):
         raise errors.ParameterError(f"{uuid[:80]!r} is not the UUID of an image")
@@ -35,10 +36,10 @@ class Shelf:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def path(self, uuid: str) -> Path:
+    def path(self, uuid: ImageUuid) -> Path:
         return self.directory / f"{check_uuid(uuid)}{_SUFFIX}"
 
-    def part(self, uuid: str) -> Path:
+    def part(self, uuid: ImageUuid) -> Path:
         """Where a file is until all of it has arrived."""
         return self.directory / f"{check_uuid(uuid)}{_PART}"
 
@@ -46,30 +47,30 @@ class Shelf:
         """Make the directory, for root alone."""
         files.ensure_dir(self.directory, 0o700)
 
-    def has(self, uuid: str, size: int) -> bool:
+    def has(self, uuid: ImageUuid, size: int) -> bool:
         try:
             return self.path(uuid).stat().st_size == size
         except FileNotFoundError:
             return False
 
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[ImageUuid, int]:
         """UUID -> bytes of all complete files."""
         try:
             entries = list(os.scandir(self.directory))
         except FileNotFoundError:
             return {}
         return {
-            entry.name.removesuffix(_SUFFIX): entry.stat().st_size
+            ImageUuid(entry.name.removesuffix(_SUFFIX)): entry.stat().st_size
             for entry in entries
             if entry.name.endswith(_SUFFIX) and _UUID.fullmatch(entry.name.removesuffix(_SUFFIX))
         }
 
-    def remove(self, uuid: str) -> None:
+    def remove(self, uuid: ImageUuid) -> None:
         for path in (self.path(uuid), self.part(uuid)):
             files.remove(path)
 
     @contextmanager
-    def work(self, uuid: str) -> Iterator[Path]:
+    def work(self, uuid: ImageUuid) -> Iterator[Path]:
         """An empty directory in the same file system, which is gone afterwards."""
         self.prepare()
         files.ensure_dir(self.directory / _WORK, 0o700)
@@ -85,12 +86,12 @@ class Shelf:
         """Remove what earlier work left behind that was killed."""
         shutil.rmtree(self.directory / _WORK, ignore_errors=True)
 
-    def publish(self, uuid: str, path: Path) -> None:
+    def publish(self, uuid: ImageUuid, path: Path) -> None:
         """Give a complete, durable file its name."""
         os.replace(path, self.path(uuid))
         files.fsync_dir(self.directory)
 
-    def make_room(self, uuid: str, size: int, limit: int) -> None:
+    def make_room(self, uuid: ImageUuid, size: int, limit: int) -> None:
         """Remove the files that were not used for longest, so that one more fits the limit."""
         found = []
         for name in self.sizes():

@@ -19,6 +19,7 @@ from uuid import uuid4
 from ganeti import errors
 from ganeti.base import files
 from ganeti.images import location, making, shelf, source, web, writing
+from ganeti.model.names import ImageUuid
 from ganeti.net.tls.contexts import Identity
 from ganeti.node.context import NamedLocks, NodeContext
 from ganeti.node.copying import Copies, Progress
@@ -61,7 +62,9 @@ class Images(ImageCalls):
 
     # making
 
-    def image_make(self, uuid: str, source: str, sha256: str | None, format: str | None) -> str:
+    def image_make(
+        self, uuid: ImageUuid, source: str, sha256: str | None, format: str | None
+    ) -> str:
         """Begin to make an image of an upload or a URL; OpPrereqError when it is refused."""
         shelf.check_uuid(uuid)
         return self._copies.begin(
@@ -70,7 +73,7 @@ class Images(ImageCalls):
 
     def _make(
         self,
-        uuid: str,
+        uuid: ImageUuid,
         given: str,
         sha256: str | None,
         format: str | None,
@@ -123,7 +126,7 @@ class Images(ImageCalls):
                     files.remove(Path(entry.path))
                     log.info("removed the upload %s, which no job has taken", entry.name)
 
-    def image_facts(self, uuid: str) -> ImageFacts:
+    def image_facts(self, uuid: ImageUuid) -> ImageFacts:
         """Facts of an image that was made here, once; GenericError when they are lost."""
         found = self._facts.pop(uuid, None)
         if found is None:
@@ -145,11 +148,11 @@ class Images(ImageCalls):
                     os.replace(cached, self._kept.path(image.uuid))
             self._fetch(image, self._kept, progress)
 
-    def image_list(self) -> dict[str, int]:
+    def image_list(self) -> dict[ImageUuid, int]:
         """UUIDs and bytes of the images that are kept here."""
         return self._kept.sizes()
 
-    def image_remove(self, uuids: list[str]) -> None:
+    def image_remove(self, uuids: list[ImageUuid]) -> None:
         """Remove images and what is cached of them, also those that are being made or fetched."""
         self._removing.update(uuids)
         try:
@@ -161,7 +164,7 @@ class Images(ImageCalls):
         finally:
             self._removing.difference_update(uuids)
 
-    def image_read(self, uuid: str, offset: int, length: int) -> str:
+    def image_read(self, uuid: ImageUuid, offset: int, length: int) -> str:
         """A part of an image that is kept here; ParameterError, GenericError."""
         if offset < 0 or not 0 < length <= PIECE:
             raise errors.ParameterError(f"cannot read {length} bytes at {offset} of an image")
@@ -220,7 +223,7 @@ class Images(ImageCalls):
             os.close(fd)
 
     def _put_location(self, given: str, place: Callable[[int], str], progress: Progress) -> None:
-        with _file_errors(), self._cache.work(str(uuid4())) as directory:
+        with _file_errors(), self._cache.work(ImageUuid(str(uuid4()))) as directory:
             path = directory / "source"
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
@@ -331,7 +334,7 @@ class Images(ImageCalls):
             done += len(data)
             tell(done, image.size)
 
-    def _make_teller(self, uuid: str, progress: Progress) -> Callable[[int, int], None]:
+    def _make_teller(self, uuid: ImageUuid, progress: Progress) -> Callable[[int, int], None]:
         """Notes how far it is; raises when the image is removed, or nobody asks any more."""
 
         def note(done: int, size: int) -> None:
@@ -342,7 +345,7 @@ class Images(ImageCalls):
         return note
 
     @contextlib.contextmanager
-    def _hold(self, uuid: str) -> Iterator[None]:
+    def _hold(self, uuid: ImageUuid) -> Iterator[None]:
         with self._locks.hold(shelf.check_uuid(uuid), "use of the image", _WAIT):
             yield
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from ganeti.model.names import ImageUuid
+
 
 class NodeImage(msgspec.Struct, kw_only=True, frozen=True):
     """An image for a node that shall have or use it."""
 
-    uuid: str
+    uuid: ImageUuid
     name: str
     #: bytes of the file that is kept, and its SHA-256
     size: int

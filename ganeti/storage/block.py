@@ -13,6 +13,7 @@ from typing import ClassVar
 import msgspec
 
 from ganeti import errors
+from ganeti.model.names import DiskUuid
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import measure
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
@@ -113,7 +114,7 @@ class BlockDevice(Device):
             raise errors.BlockDeviceError(f"block device {self.path} does not exist")
 
 
-def _check_name(uuid: str, logical_id: Sequence[object]) -> str:
+def _check_name(uuid: DiskUuid, logical_id: Sequence[object]) -> str:
     if len(logical_id) != 2 or not isinstance(logical_id[1], str):
         raise errors.BlockDeviceError(
             f"disk {uuid}: an adopted device is named by [{DRIVER}, path], not by"

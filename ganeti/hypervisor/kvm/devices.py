@@ -108,7 +108,7 @@ def options(device: Device) -> str:
     return ",".join([device["driver"], *(f"{k}={v}" for k, v in device.items() if k != "driver")])
 
 
-def disk_id(uuid: str) -> str:
+def disk_id(uuid: DiskUuid) -> str:
     """Identifier of the device that a disk is to the guest."""
     return f"hd-{device_id('disk', uuid).removeprefix('disk-')}"
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.base import files
 from ganeti.hypervisor.kvm.params import KvmParams
+from ganeti.model.names import InstanceUuid
 from ganeti.paths import Paths
 
 #: Where distributions have (code, template of variables): Debian, Fedora, SUSE, Arch.
@@ -62,7 +63,7 @@ def find(params: KvmParams, root: Path = Path("/")) -> Images | None:
     )
 
 
-def variables(images: Images, paths: Paths, uuid: str) -> str:
+def variables(images: Images, paths: Paths, uuid: InstanceUuid) -> str:
     """The variable store of an instance, made if it is missing.
 
     Raises:

@@ -25,7 +25,7 @@ from ganeti.hypervisor.interface import FrozenDisk, Moment
 from ganeti.hypervisor.kvm import devices, hold
 from ganeti.hypervisor.kvm.hotplug_parts import close_disk, lend
 from ganeti.hypervisor.kvm.runtime import Guest, Runtime, Store
-from ganeti.model.names import Consistency
+from ganeti.model.names import Consistency, DiskUuid
 from ganeti.net import nbd
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Disks:
     """The disks of a running guest and their bitmaps, as QEMU sees them."""
 
     def __init__(self, qmp: Qmp, runtime: Runtime) -> None:
-        self.uuids = [str(drive.uuid) for drive in runtime.drives]
+        self.uuids = [DiskUuid(drive.uuid) for drive in runtime.drives]
         self._qmp = qmp
         named = {
             each["node-name"]: each
@@ -59,7 +59,7 @@ class Disks:
             each.get("device"): (each.get("inserted") or {}).get("node-name") for each in blocks
         }
         #: uuid -> what QEMU says of its node
-        self.nodes: dict[str, Mapping[str, Any]] = {}
+        self.nodes: dict[DiskUuid, Mapping[str, Any]] = {}
         #: name of a node -> path of the device that has it
         self.devices = dict(_find_devices(blocks))
         for uuid in self.uuids:
@@ -69,21 +69,21 @@ class Disks:
                 raise errors.HypervisorError(f"QEMU does not have disk {uuid} any more")
             self.nodes[uuid] = found
 
-    def node(self, uuid: str) -> str:
+    def node(self, uuid: DiskUuid) -> str:
         return str(self.nodes[uuid]["node-name"])
 
-    def device(self, uuid: str) -> str:
+    def device(self, uuid: DiskUuid) -> str:
         """Path of the guest's device; HypervisorError when the guest does not have it."""
         found = self.devices.get(self.node(uuid))
         if found is None:
             raise errors.HypervisorError(f"no device of the guest has disk {uuid}")
         return found
 
-    def size(self, uuid: str) -> int:
+    def size(self, uuid: DiskUuid) -> int:
         """Bytes that the guest sees."""
         return int(self.nodes[uuid]["image"]["virtual-size"])
 
-    def bitmaps(self, uuid: str) -> list[Mapping[str, Any]]:
+    def bitmaps(self, uuid: DiskUuid) -> list[Mapping[str, Any]]:
         """Those with a name; filters and jobs of QEMU have others."""
         found = self.nodes[uuid].get("dirty-bitmaps", ())
         return [each for each in found if each.get("name")]
@@ -153,12 +153,12 @@ def begin(
     return Moment(shown, consistency)
 
 
-def _name(begin: str, uuid: str) -> str:
+def _name(begin: str, uuid: DiskUuid) -> str:
     """Name of a node; QEMU takes 31 characters."""
     return f"{begin}{devices.device_id('', uuid)[-21:]}"
 
 
-def _add_target(qmp: Qmp, runtime: Runtime, disks: Disks, uuid: str, work: Path) -> None:
+def _add_target(qmp: Qmp, runtime: Runtime, disks: Disks, uuid: DiskUuid, work: Path) -> None:
     path = work / f"{uuid}.qcow2"
     size = str(disks.size(uuid))
     try:

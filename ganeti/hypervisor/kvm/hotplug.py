@@ -30,7 +30,7 @@ from ganeti.hypervisor.kvm.hotplug_parts import (
 )
 from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.runtime import Runtime, Store
-from ganeti.model.names import DiskMode
+from ganeti.model.names import DiskMode, DiskUuid
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
 log = logging.getLogger(__name__)
@@ -142,7 +142,7 @@ class Hotplug:
             )
         change.qmp.command("blockdev-add", arguments)
 
-    def unplug_disk(self, name: str, uuid: str) -> None:
+    def unplug_disk(self, name: str, uuid: DiskUuid) -> None:
         """Remove a disk; afterwards QEMU has it not open any more."""
         with self._change(name) as change:
             device = devices.disk_id(uuid)

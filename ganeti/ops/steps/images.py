@@ -13,7 +13,7 @@ from ganeti.config.changes import Draft
 from ganeti.model.disk import Disk
 from ganeti.model.image import Image
 from ganeti.model.instance import Instance
-from ganeti.model.names import NodeUuid
+from ganeti.model.names import ImageUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
@@ -81,14 +81,17 @@ def settle(ctx: Context) -> None:
             name
             for name in having
             if name not in images
-            or (uuid not in wanted and wanted.intersection(images[name].nodes))  # type: ignore[index]
+            or (uuid not in wanted and wanted.intersection(images[name].nodes))
         ]
         if extra:
             forget(ctx, extra, [config.nodes[uuid]])
 
 
 def _settle_one(
-    ctx: Context, image: Image, candidates: Sequence[Node], found: dict[NodeUuid, dict[str, int]]
+    ctx: Context,
+    image: Image,
+    candidates: Sequence[Node],
+    found: dict[NodeUuid, dict[ImageUuid, int]],
 ) -> None:
     having = [uuid for uuid, sizes in found.items() if sizes.get(image.uuid) == image.file_size]
     if set(having) != set(image.nodes):
@@ -110,7 +113,7 @@ def _note(ctx: Context, image: Image, nodes: Sequence[NodeUuid]) -> Image:
     return ctx.config.images.get(image.uuid, image)
 
 
-def forget(ctx: Context, uuids: Sequence[str], nodes: Sequence[Node]) -> None:
+def forget(ctx: Context, uuids: Sequence[ImageUuid], nodes: Sequence[Node]) -> None:
     """Remove files of images from nodes; a failure is only reported."""
     for answer in ctx.rpc.call_many(nodes, NodeCalls.image_remove, list(uuids)).values():
         if answer.error is not None and not answer.offline:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from ganeti.model.names import ImageUuid
 from ganeti.rpc.images import ImageFacts, NodeImage
 from ganeti.rpc.objects import NodeDisk
 from ganeti.rpc.timing import FAST, URGENT, call
@@ -18,12 +19,14 @@ class ImageCalls(ABC):
 
     @abstractmethod
     @call(timeout=URGENT)
-    def image_make(self, uuid: str, source: str, sha256: str | None, format: str | None) -> str:
+    def image_make(
+        self, uuid: ImageUuid, source: str, sha256: str | None, format: str | None
+    ) -> str:
         """Begin to make an image of an upload or a URL and to keep it here; name of the copy."""
 
     @abstractmethod
     @call(timeout=URGENT)
-    def image_facts(self, uuid: str) -> ImageFacts:
+    def image_facts(self, uuid: ImageUuid) -> ImageFacts:
         """Facts of an image that was made here; they are returned once."""
 
     @abstractmethod
@@ -33,12 +36,12 @@ class ImageCalls(ABC):
 
     @abstractmethod
     @call(timeout=URGENT)
-    def image_list(self) -> dict[str, int]:
+    def image_list(self) -> dict[ImageUuid, int]:
         """UUIDs of the images that are kept here, with the bytes of their files."""
 
     @abstractmethod
     @call(timeout=FAST)
-    def image_remove(self, uuids: list[str]) -> None:
+    def image_remove(self, uuids: list[ImageUuid]) -> None:
         """Remove images and what is cached of them; no error for missing ones.
 
         What makes or fetches one of them here ends.
@@ -56,5 +59,5 @@ class ImageCalls(ABC):
 
     @abstractmethod
     @call(timeout=FAST, by_any_node=True)
-    def image_read(self, uuid: str, offset: int, length: int) -> str:
+    def image_read(self, uuid: ImageUuid, offset: int, length: int) -> str:
         """A part of the file of an image that is kept here, in base64; shorter at the end."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ganeti import errors
+from ganeti.model.names import DiskUuid
 from ganeti.paths import Paths
 from ganeti.storage.drbd import host, tool
 from ganeti.storage.drbd.machine import (
@@ -32,7 +33,7 @@ _locks_guard = threading.Lock()
 class Side:
     """A minor and the disk that it belongs to in the configuration."""
 
-    def __init__(self, uuid: str, wish: Wish, paths: Paths) -> None:
+    def __init__(self, uuid: DiskUuid, wish: Wish, paths: Paths) -> None:
         """BlockDeviceError when no module is loaded, or one that is not handled."""
         self.uuid = uuid
         self.wish = wish

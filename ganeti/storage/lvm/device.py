@@ -16,7 +16,7 @@ from typing import ClassVar
 import msgspec
 
 from ganeti import errors, paths
-from ganeti.model.names import LocalDisk
+from ganeti.model.names import DiskUuid, LocalDisk
 from ganeti.rpc.objects import BATCH, BlockDevStatus, NodeDisk
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
 from ganeti.storage.lvm import allocation, report, tool
@@ -337,7 +337,7 @@ class LvmDevice(Device):
         return [use.name for use in own]
 
 
-def _check_names(uuid: str, logical_id: Sequence[object]) -> tuple[str, str]:
+def _check_names(uuid: DiskUuid, logical_id: Sequence[object]) -> tuple[str, str]:
     if len(logical_id) != 2 or not all(isinstance(part, str) for part in logical_id):
         raise errors.BlockDeviceError(
             f"disk {uuid}: a logical volume is named by [group, volume], not by {list(logical_id)}"
