@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
 
 from ganeti.cli.programs import PROGRAMS
+from ganeti.opcodes.registry import all_opcodes
+from ganeti.ops.registry import find, is_built
+from ganeti.paths import Paths
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "doc").rglob("*.md")])
@@ -170,3 +173,37 @@ def test_unknown_options_are_found_wherever_a_command_stands() -> None:
         "hail --not-three",
         "ganeti-nothing --four",
     ]
+
+
+def test_the_page_names_the_jobs_that_can_be_canceled_while_they_run() -> None:
+    text = (ROOT / "doc" / "admin" / "when-a-job-hangs.md").read_text()
+    sentence = text.partition("Of those that run, ")[2].partition(" can.")[0]
+    found = {
+        op_id.removeprefix("OP_")
+        for op_id in all_opcodes()
+        if is_built(op_id) and find(op_id).cancelable
+    }
+    # Only the class of imports can be canceled among those that make an instance.
+    assert set(re.findall(r"`([A-Z_]+)`", sentence)) == {*found, "INSTANCE_CREATE"}
+
+
+#: Files of the system, and those of clusters that exist only in a directory.
+_NOT_OF_A_NODE = ("/etc/hosts", "/etc/services", "/fake-hypervisor", "/master-ip")
+
+
+def test_the_page_of_files_names_all_files() -> None:
+    where = Paths(Path("/"))
+    text = (ROOT / "doc" / "admin" / "files.md").read_text()
+    named = re.findall(r"(?:`|^## )([^`\s]+)(?:`|$)", text, re.MULTILINE)
+    found = [
+        str(path)
+        for name, value in vars(Paths).items()
+        if isinstance(value, property | cached_property)
+        and isinstance(path := getattr(where, name), Path)
+    ]
+    assert [
+        path
+        for path in found
+        if not path.endswith(_NOT_OF_A_NODE)
+        and not any(path == name or path.endswith(f"/{name}") for name in named)
+    ] == []

@@ -19,7 +19,15 @@ def test_alerts_ask_for_known_metrics_and_name_pages() -> None:
     assert set(re.findall(r"\bganeti_\w+", text)) <= SHOWN
     pages = re.findall(r"runbook: doc/(\S+)", text)
     assert len(pages) == text.count("- alert:") >= 15
-    assert [page for page in pages if not (DOC / page).exists()] == []
+    assert [page for page in pages if not (DOC / page.partition("#")[0]).exists()] == []
+
+
+def test_alerts_without_a_page_of_a_situation_are_in_the_table_of_alerts() -> None:
+    rules = (DOC / "monitoring" / "alerts.yml").read_text().split("- alert: ")[1:]
+    named = [rule.split()[0] for rule in rules if "#when-an-alert-fires" in rule]
+    page = (DOC / "admin" / "monitoring.md").read_text()
+    table = page.partition("## When an alert fires")[2].partition("\n## ")[0]
+    assert sorted(re.findall(r"`(Ganeti\w+)`", table)) == sorted(named)
 
 
 def test_each_alert_has_a_case_in_which_it_fires_and_clears() -> None:

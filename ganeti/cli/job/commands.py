@@ -100,7 +100,10 @@ _CHANGE = (o.FORCE, o.PENDING, o.QUEUED, o.WAITING)
     usage="{--pending|--queued|--waiting | <job-id>...}",
 )
 def cancel(call: Call) -> int:
-    """Cancel jobs that have not begun to work.
+    """Cancel jobs that have not begun to work, and some kinds of jobs that run.
+
+    Of those that run, backups and their restore, imports, exports, migrations, fencing of nodes and
+    the addition of images can be canceled; others are refused.
 
     Jobs are named by id, or selected by an option; selected ones are shown and confirmed first.
     """
