@@ -15,7 +15,7 @@ from ganeti.model import ipolicy, uid_pool
 from ganeti.model.cluster import DATA_COLLECTORS, Cluster
 from ganeti.model.config import ConfigData
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import GroupUuid, NodeUuid
+from ganeti.model.ids import GroupUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.net import ssh_files
 

@@ -19,7 +19,7 @@ from ganeti.config.changes import Author, Draft
 from ganeti.config.store import Store, read_config
 from ganeti.jobs.files import JobFiles
 from ganeti.model.config import Config
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.net.tls.contexts import Identity
 from ganeti.ops.hooks import FAILED, global_env

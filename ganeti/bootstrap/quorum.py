@@ -23,7 +23,7 @@ from ganeti.config.store import Store, read_config
 from ganeti.jobs.files import JobFiles
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.net import resolve
 from ganeti.net.tls.contexts import Identity

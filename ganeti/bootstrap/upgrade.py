@@ -23,8 +23,8 @@ from ganeti.bootstrap.upgrade_plan import Facts, Kind, Step
 from ganeti.luxi import absence
 from ganeti.luxi.client import Client
 from ganeti.model import ssconf_keys
+from ganeti.model.ids import GroupUuid, NodeUuid
 from ganeti.model.job_status import JOBS_FINALIZED, JobStatus
-from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.net.tls.contexts import Identity
 from ganeti.paths import Paths

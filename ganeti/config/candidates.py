@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from ganeti.base.text import natural_key
 from ganeti.model.config import Config
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 
 #: Behind a uuid in the list of accepted certificates: what the node had before a renewal.

@@ -15,9 +15,9 @@ from ganeti.model.base import ConfigObject, Stamped
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import CONTAINERS, Config
 from ganeti.model.disk import Disk
+from ganeti.model.ids import DiskUuid, InstanceUuid
 from ganeti.model.instance import Instance
 from ganeti.model.limits import Limits
-from ganeti.model.names import DiskUuid, InstanceUuid
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate, NodeUuid
+from ganeti.model.enums import DiskTemplate
+from ganeti.model.ids import NodeUuid
 
 #: Parts of a DRBD disk's logical id: [node A, node B, port, minor A, minor B, secret].
 PARTS = 6

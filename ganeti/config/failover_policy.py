@@ -11,8 +11,8 @@ import math
 
 from ganeti.model import repair_tags
 from ganeti.model.config import Config
+from ganeti.model.enums import HaPolicy
 from ganeti.model.instance import Instance
-from ganeti.model.names import HaPolicy
 from ganeti.model.repair_tags import PREFIX, Type
 from ganeti.storage.registry import traits_of
 

@@ -14,7 +14,7 @@ from ganeti import errors
 from ganeti.config import drbd
 from ganeti.model import address_pool
 from ganeti.model.config import Config
-from ganeti.model.names import InstanceUuid, NetworkUuid, NodeUuid
+from ganeti.model.ids import InstanceUuid, NetworkUuid, NodeUuid
 from ganeti.model.network import Network
 from ganeti.model.params import VALUE_POOL
 

@@ -17,10 +17,10 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import marks, params
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.ids import DiskUuid, GroupUuid
 from ganeti.model.instance import Instance
 from ganeti.model.limits import Limits
 from ganeti.model.marks import Mark
-from ganeti.model.names import DiskUuid, GroupUuid
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import Change, DiskChange, DiskKeys, DiskParams, DiskRecreation

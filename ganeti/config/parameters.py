@@ -20,7 +20,7 @@ from ganeti.base.text import nearest
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import params
 from ganeti.model.config import Config
-from ganeti.model.names import DiskTemplate, NicMode
+from ganeti.model.enums import DiskTemplate, NicMode
 from ganeti.model.node_state import DISK_STATE_KEYS, HV_STATE_KEYS, VOLUMES
 from ganeti.model.params import BackendParams, NicParams, NodeParams
 from ganeti.storage.registry import TEMPLATES, default_params

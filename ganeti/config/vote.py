@@ -18,7 +18,7 @@ from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.position import Position
 from ganeti.model.config import Config
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc

@@ -9,7 +9,7 @@ from ganeti.config import parameters, store
 from ganeti.doctor.facts import Wish
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.config import Config
-from ganeti.model.names import NicMode
+from ganeti.model.enums import NicMode
 from ganeti.paths import Paths
 from ganeti.storage.registry import volume_templates
 

@@ -13,7 +13,7 @@ from ganeti import errors
 from ganeti.guest_os.definition import OsDefinition
 from ganeti.guest_os.definition_files import variable_of
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import NicMode
+from ganeti.model.enums import NicMode
 from ganeti.rpc.objects import NodeInstance, NodeNic
 from ganeti.storage.registry import TEMPLATES
 

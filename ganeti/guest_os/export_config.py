@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
 #: Name of the file in the directory of an export.

@@ -17,7 +17,7 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import files
-from ganeti.model.names import InstanceUuid
+from ganeti.model.ids import InstanceUuid
 from ganeti.paths import Paths
 from ganeti.rpc.objects import InstanceMetadata
 

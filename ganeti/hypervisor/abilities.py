@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.interface import AttachedDisk, Moment, NodeInfo
-from ganeti.model.names import Consistency
+from ganeti.model.enums import Consistency
 from ganeti.rpc.objects import MigrationStatus, NodeDisk, NodeInstance, NodeNic
 from ganeti.rpc.samples import GuestCounters
 

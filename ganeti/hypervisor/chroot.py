@@ -25,7 +25,7 @@ from ganeti.base import files, process, typed
 from ganeti.base.clock import Deadline
 from ganeti.hypervisor import host, mounts, occupants, root_fs, scope, typed_params
 from ganeti.hypervisor.interface import AttachedDisk, HvParams, Hypervisor, NodeInfo, Traits
-from ganeti.model.names import RunState
+from ganeti.model.enums import RunState
 from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from ganeti.hypervisor.interface import (
     NodeInfo,
     Traits,
 )
-from ganeti.model.names import Consistency, MigrationState, RunState
+from ganeti.model.enums import Consistency, MigrationState, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,

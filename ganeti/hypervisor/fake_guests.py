@@ -14,7 +14,8 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.base import files
 from ganeti.hypervisor import host
-from ganeti.model.names import DiskUuid, RunState
+from ganeti.model.enums import RunState
+from ganeti.model.ids import DiskUuid
 from ganeti.rpc.objects import InstanceInfo
 
 

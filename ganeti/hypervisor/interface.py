@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from ganeti.base.json_types import JsonObject
-from ganeti.model.names import Consistency
+from ganeti.model.enums import Consistency
 from ganeti.paths import Paths
 from ganeti.rpc.objects import Console, InstanceInfo, NodeDisk, NodeInstance
 

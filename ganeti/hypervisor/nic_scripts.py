@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from ganeti.base import process
-from ganeti.model.names import NicMode
+from ganeti.model.enums import NicMode
 from ganeti.rpc.objects import NodeInstance, NodeNic
 
 

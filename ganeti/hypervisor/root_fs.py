@@ -18,7 +18,7 @@ from ganeti import errors
 from ganeti.base import files, process, retry
 from ganeti.hypervisor import loops, mounts, occupants
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import DiskMode
+from ganeti.model.enums import DiskMode
 
 log = logging.getLogger(__name__)
 

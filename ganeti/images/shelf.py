@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import files
-from ganeti.model.names import ImageUuid
+from ganeti.model.ids import ImageUuid
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SUFFIX = ".qcow2"

@@ -14,7 +14,7 @@ from itertools import count
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.locking import views
-from ganeti.locking.level import Held, Level, make_removed_error
+from ganeti.locking.level_locks import Held, Level, make_removed_error
 from ganeti.locking.request import Owner, Request, State
 from ganeti.locking.shared_lock import Mode, SharedLock
 from ganeti.locking.views import LockView, WaitView

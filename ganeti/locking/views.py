@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ganeti.locking.level import Level
+from ganeti.locking.level_locks import Level
 from ganeti.locking.request import Owner, Request
 from ganeti.locking.shared_lock import CONFLICTS, Mode, SharedLock
 

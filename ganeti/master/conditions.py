@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ganeti.base.text import natural_sorted
 from ganeti.master import recovery_status, standing
 from ganeti.model.config import Config
-from ganeti.model.names import AdminState
+from ganeti.model.enums import AdminState
 from ganeti.notify.conditions import Condition
 
 if TYPE_CHECKING:

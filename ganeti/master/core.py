@@ -17,6 +17,7 @@ from ganeti.jobs.execution import JobHandle
 from ganeti.jobs.files import JobFiles
 from ganeti.jobs.queue import JobQueue
 from ganeti.jobs.tally import JobTally
+from ganeti.locking.levels import LockLevel
 from ganeti.locking.manager import LockManager
 from ganeti.master import facts, room
 from ganeti.master.address import Address
@@ -36,7 +37,7 @@ from ganeti.master.verdicts import Verdicts
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.finding import Finding
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.net.tls.contexts import Identity
 from ganeti.ops import locks
 from ganeti.ops.board.keeper import Boards

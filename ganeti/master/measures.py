@@ -10,9 +10,9 @@ from ganeti import constants
 from ganeti.master import recovery_status, standing
 from ganeti.model.backup import BackupPlan
 from ganeti.model.config import Config
+from ganeti.model.enums import AdminState
 from ganeti.model.instance import Instance
 from ganeti.model.metrics import METRICS, Report
-from ganeti.model.names import AdminState
 from ganeti.model.node import Node
 from ganeti.rpc.samples import GuestCounters, MirrorSample
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.config.store import Store
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.ops.services import LeaseEnd
 from ganeti.recovery import bounds
 from ganeti.recovery.lease import Grant, Granted, Stamp

@@ -17,7 +17,7 @@ from ganeti.config.store import Store
 from ganeti.jobs.queue import JobQueue
 from ganeti.master.node_leases import NodeLeases
 from ganeti.model.config import Config
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeFence
 from ganeti.recovery import bounds

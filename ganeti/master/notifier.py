@@ -22,7 +22,7 @@ from ganeti.base.json_types import JsonObject
 from ganeti.base.waiting_thread import WaitingThread
 from ganeti.config.changes import Author, Draft
 from ganeti.master.conditions import find_conditions
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.notification import Notification
 from ganeti.notify import conditions, notices, sending
 from ganeti.notify.conditions import Condition

@@ -18,9 +18,9 @@ import threading
 from ganeti import errors
 from ganeti.config import ssconf
 from ganeti.config.store import Store
+from ganeti.locking.levels import BGL, LockLevel
 from ganeti.locking.manager import LockManager
 from ganeti.model import base
-from ganeti.model.names import BGL, LockLevel
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc

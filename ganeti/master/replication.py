@@ -16,7 +16,7 @@ from ganeti.base.file_parts import Contents
 from ganeti.master.channel import Channel, Pending, State
 from ganeti.master.copy_round import CopyRound, count_needed_copies
 from ganeti.model.config import Config
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.rpc.client import NodeRpc
 
 _LOG = logging.getLogger(__name__)

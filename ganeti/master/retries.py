@@ -15,8 +15,8 @@ from ganeti.base.waiting_thread import WaitingThread
 from ganeti.config.store import Store
 from ganeti.jobs.queue import JobQueue
 from ganeti.model.config import Config
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeFence
 from ganeti.ops.planning import recovery

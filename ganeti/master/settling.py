@@ -14,7 +14,7 @@ from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock, nanoseconds
 from ganeti.config.store import Store
 from ganeti.jobs.queue import JobQueue
-from ganeti.model.names import InstanceUuid, NodeUuid
+from ganeti.model.ids import InstanceUuid, NodeUuid
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.rpc.calls import NodeCalls

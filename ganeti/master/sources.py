@@ -12,8 +12,8 @@ from ganeti.master.facts import Facts
 from ganeti.model import job as job_model
 from ganeti.model.backup import Manifest
 from ganeti.model.config import Config
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.query.live import (

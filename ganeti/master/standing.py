@@ -11,7 +11,7 @@ from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
 from ganeti.master.verdicts import Known
 from ganeti.model.config import Config
-from ganeti.model.names import DiskUuid
+from ganeti.model.ids import DiskUuid
 from ganeti.paths import Paths
 from ganeti.rpc.samples import MirrorSample
 

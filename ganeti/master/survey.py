@@ -16,7 +16,7 @@ from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.json_types import JsonObject
 from ganeti.config.store import Store
 from ganeti.model.config import Config
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 from ganeti.rpc.samples import LatestSamples

@@ -18,7 +18,7 @@ from ganeti import errors
 from ganeti.base import jsonio, typed
 from ganeti.base.typed import doc
 from ganeti.model.base import ConfigObject
-from ganeti.model.names import Consistency
+from ganeti.model.enums import Consistency
 
 VERSION = 1
 _ID_FORM = "%Y%m%d-%H%M%S"

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.notification import Notification
 
 #: Names of the data collectors of the monitoring daemon.

@@ -14,21 +14,13 @@ from ganeti.model import base
 from ganeti.model.base import ConfigObject
 from ganeti.model.cluster import Cluster
 from ganeti.model.disk import Disk
+from ganeti.model.enums import MIXED_TEMPLATE, DiskTemplate
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
+from ganeti.model.ids import DiskUuid, GroupUuid, ImageUuid, InstanceUuid, NetworkUuid, NodeUuid
 from ganeti.model.image import Image
 from ganeti.model.instance import Instance
 from ganeti.model.lookup import find, find_by_name
-from ganeti.model.names import (
-    MIXED_TEMPLATE,
-    DiskTemplate,
-    DiskUuid,
-    GroupUuid,
-    ImageUuid,
-    InstanceUuid,
-    NetworkUuid,
-    NodeUuid,
-)
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 from ganeti.model.node_state import VOLUMES, fill_states

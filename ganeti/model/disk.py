@@ -8,7 +8,8 @@ from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
-from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NodeUuid
+from ganeti.model.enums import DiskMode, DiskTemplate
+from ganeti.model.ids import DiskUuid, NodeUuid
 
 
 class Disk(Tagged, frozen=True, kw_only=True):

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
-from ganeti.model.names import AllocPolicy, GroupUuid, NetworkUuid
+from ganeti.model.enums import AllocPolicy
+from ganeti.model.ids import GroupUuid, NetworkUuid
 
 
 class NodeGroup(Tagged, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
-from ganeti.model.names import ImageUuid, NodeUuid
+from ganeti.model.ids import ImageUuid, NodeUuid
 
 
 class Image(Tagged, frozen=True, kw_only=True):

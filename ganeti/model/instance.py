@@ -10,16 +10,8 @@ from ganeti.base.typed import doc
 from ganeti.model.backup import BackupPlan
 from ganeti.model.base import ConfigObject, Tagged
 from ganeti.model.cloud_init import CloudInit
-from ganeti.model.names import (
-    AdminState,
-    AdminStateSource,
-    DiskTemplate,
-    DiskUuid,
-    HypervisorName,
-    ImageUuid,
-    InstanceUuid,
-    NodeUuid,
-)
+from ganeti.model.enums import AdminState, AdminStateSource, DiskTemplate, HypervisorName
+from ganeti.model.ids import DiskUuid, ImageUuid, InstanceUuid, NodeUuid
 from ganeti.model.nic import Nic
 from ganeti.model.recovery import Attempt
 from ganeti.model.snapshot import Snapshot

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from ganeti.base.json_types import JsonObject
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 
 SPEC_KEYS = (
     "cpu-count",

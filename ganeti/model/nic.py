@@ -7,7 +7,7 @@ from typing import Annotated
 from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 from ganeti.model.base import ConfigObject
-from ganeti.model.names import NetworkUuid
+from ganeti.model.ids import NetworkUuid
 
 
 class Nic(ConfigObject, frozen=True, kw_only=True):

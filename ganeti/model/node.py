@@ -7,7 +7,8 @@ from typing import Annotated
 from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
-from ganeti.model.names import GroupUuid, NodeRole, NodeUuid
+from ganeti.model.enums import NodeRole
+from ganeti.model.ids import GroupUuid, NodeUuid
 from ganeti.model.recovery import Fencing
 
 

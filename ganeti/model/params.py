@@ -18,8 +18,8 @@ from ganeti.base import typed, units
 from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
 from ganeti.model import marks
+from ganeti.model.enums import HaPolicy
 from ganeti.model.marks import Mark
-from ganeti.model.names import HaPolicy
 
 #: Value that takes a parameter back to what it inherits.
 VALUE_DEFAULT = "default"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from ganeti.base.typed import doc
 from ganeti.model.base import ConfigObject
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 
 
 class Fencing(ConfigObject, frozen=True, kw_only=True):

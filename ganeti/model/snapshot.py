@@ -6,7 +6,8 @@ from typing import Annotated
 
 from ganeti.base.typed import doc
 from ganeti.model.base import ConfigObject
-from ganeti.model.names import Consistency, DiskUuid, NodeUuid, SnapshotUuid
+from ganeti.model.enums import Consistency
+from ganeti.model.ids import DiskUuid, NodeUuid, SnapshotUuid
 
 
 class FrozenDisk(ConfigObject, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ganeti.model.names import HypervisorName
+from ganeti.model.enums import HypervisorName
 
 #: Largest content of one file in bytes.
 MAX_SIZE: Final = 131072

@@ -15,7 +15,7 @@ from ganeti.base import files
 from ganeti.hypervisor.abilities import Freezing
 from ganeti.hypervisor.interface import Moment
 from ganeti.model.backup import Mode
-from ganeti.model.names import Consistency
+from ganeti.model.enums import Consistency
 from ganeti.net import nbd
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks

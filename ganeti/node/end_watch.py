@@ -21,7 +21,7 @@ from ganeti import errors
 from ganeti.base import process, services
 from ganeti.hypervisor.abilities import EndTelling, ProcessBacked
 from ganeti.model import ssconf_keys
-from ganeti.model.names import RunState
+from ganeti.model.enums import RunState
 from ganeti.node.context import NodeContext
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from ganeti.base import files
 from ganeti.base.clock import Deadline
 from ganeti.guest_os import definition, environment, helper, scripts
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import DiskMode
+from ganeti.model.enums import DiskMode
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks

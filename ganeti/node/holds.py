@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ganeti import errors
 from ganeti.base import files
 from ganeti.hypervisor.abilities import Holding
-from ganeti.model.names import Consistency
+from ganeti.model.enums import Consistency
 from ganeti.node.context import NodeContext, check_name
 from ganeti.rpc.calls.holds import HoldCalls
 from ganeti.rpc.objects import NodeInstance

@@ -12,7 +12,7 @@ from ganeti.base import typed
 from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.abilities import DiskLimiting, Hotpluggable, ProcessorChanging
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import HotplugAction, HotplugTarget
+from ganeti.model.enums import HotplugAction, HotplugTarget
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.rpc.calls.hotplug import HotplugCalls

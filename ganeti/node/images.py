@@ -19,7 +19,7 @@ from uuid import uuid4
 from ganeti import errors
 from ganeti.base import files
 from ganeti.images import location, making, shelf, source, web, writing
-from ganeti.model.names import ImageUuid
+from ganeti.model.ids import ImageUuid
 from ganeti.net.tls.contexts import Identity
 from ganeti.node.context import NamedLocks, NodeContext
 from ganeti.node.copying import Copies, Progress

@@ -18,7 +18,7 @@ from ganeti.base.json_types import JsonObject
 from ganeti.guest_os import metadata
 from ganeti.hypervisor.abilities import Ballooning, Hotpluggable, ProcessBacked
 from ganeti.hypervisor.interface import AttachedDisk, ConsoleLine, Hypervisor
-from ganeti.model.names import RebootType, RunState
+from ganeti.model.enums import RebootType, RunState
 from ganeti.node.consoles import Consoles
 from ganeti.node.context import NodeContext, check_name
 from ganeti.node.disks import Disks

@@ -15,7 +15,7 @@ from pathlib import Path
 from ganeti import constants, errors, paths
 from ganeti.base import process
 from ganeti.base.run_parts import Result
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.net import interfaces, resolve
 from ganeti.node.context import NodeContext
 from ganeti.node.hooks import Hooks

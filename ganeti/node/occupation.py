@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ganeti import errors
 from ganeti.hypervisor.interface import Hypervisor
 from ganeti.model import ssconf_keys
-from ganeti.model.names import RunState
+from ganeti.model.enums import RunState
 from ganeti.node.context import NodeContext
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,8 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, jsonio, typed
-from ganeti.model.names import InstanceUuid, RunState
+from ganeti.model.enums import RunState
+from ganeti.model.ids import InstanceUuid
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.run_rights import RunRightCalls
 from ganeti.rpc.objects import NodeInstance, RightState, RunEpoch, RunRight

@@ -18,7 +18,7 @@ from ganeti.base import files
 from ganeti.hypervisor.abilities import BelowHost, Counting
 from ganeti.hypervisor.interface import Hypervisor, NodeInfo
 from ganeti.model import ssconf_keys
-from ganeti.model.names import RunState
+from ganeti.model.enums import RunState
 from ganeti.node import host_counters, rings
 from ganeti.node.context import NodeContext, check_name
 from ganeti.node.rings import DAY, MONTH, SERIES, Row

@@ -1,7 +1,7 @@
 """Words that opcode parameters accept; every value is the exact text on the wire.
 
 Names and values are those of Ganeti, which clients send. What the configuration knows too is the
-same enumeration (``model/names.py``).
+same enumeration (``model/enums.py``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
-from ganeti.model.names import (
+from ganeti.model.enums import (
     AdminStateSource,
     AllocPolicy,
     DiskMode,
@@ -17,7 +17,7 @@ from ganeti.model.names import (
     RebootType,
     TagKind,
 )
-from ganeti.model.names import HypervisorName as Hypervisor
+from ganeti.model.enums import HypervisorName as Hypervisor
 
 __all__ = [
     "AdminStateSource",

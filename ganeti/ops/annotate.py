@@ -9,8 +9,8 @@ from ganeti.config import drbd
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.ids import GroupUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import GroupUuid
 from ganeti.model.nic import Nic
 from ganeti.model.params import fill
 from ganeti.ops import cloud_init

@@ -16,8 +16,8 @@ from ganeti.base import jsonio
 from ganeti.base.json_types import JsonObject
 from ganeti.model.cloud_init import CloudInit
 from ganeti.model.config import Config
+from ganeti.model.ids import GroupUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import GroupUuid
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 

@@ -10,8 +10,8 @@ from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import NodeUuid
 from ganeti.model.network import Network
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.operation import Context, Hooks

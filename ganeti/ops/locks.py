@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ganeti import errors
+from ganeti.locking.levels import BGL, LockLevel
 from ganeti.locking.manager import LockManager
 from ganeti.locking.views import SET_NAME
 from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import BGL, LockLevel, NodeUuid
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context

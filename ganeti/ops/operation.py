@@ -17,9 +17,10 @@ from ganeti.config.changes import Author
 from ganeti.config.job_claims import JobClaims
 from ganeti.config.store import Store
 from ganeti.jobs.execution import JobHandle, Need
+from ganeti.locking.levels import LockLevel
 from ganeti.locking.manager import LockManager
 from ganeti.model.config import Config
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.board.keeper import Boards
 from ganeti.ops.services import Services

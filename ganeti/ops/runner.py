@@ -9,7 +9,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.config import limits
 from ganeti.jobs.execution import JobHandle, Need
-from ganeti.model.names import BGL, LockLevel
+from ganeti.locking.levels import BGL, LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import hooks, registry
 from ganeti.ops.operation import Context, Operation, reason_of

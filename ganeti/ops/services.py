@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ganeti.base.json_types import JsonObject
 from ganeti.model.finding import Finding
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.rpc.objects import RunEpoch
 
 

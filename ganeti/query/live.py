@@ -15,9 +15,9 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from ganeti.filters.answer import ResultStatus
 from ganeti.model.backup import Manifest
 from ganeti.model.config import Config
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
 from ganeti.model.job import JobRecord
-from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.rpc.objects import Console, ExtStorageInfo, InstanceInfo, OsInfo
 

@@ -14,9 +14,9 @@ from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
+from ganeti.model.ids import GroupUuid, NodeUuid
 from ganeti.model.image import Image
 from ganeti.model.instance import Instance
-from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ganeti.model.backup import Manifest
-from ganeti.model.names import Consistency
+from ganeti.model.enums import Consistency
 
 
 class BackupPlace(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from ganeti import constants, errors
 from ganeti.base import jsonio, patience
 from ganeti.base.log_lines import JOB
-from ganeti.model.names import GroupUuid, NodeUuid
+from ganeti.model.ids import GroupUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.net import resolve
 from ganeti.net.http_client import Client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ganeti.model.names import ImageUuid
+from ganeti.model.ids import ImageUuid
 
 
 class NodeImage(msgspec.Struct, kw_only=True, frozen=True):

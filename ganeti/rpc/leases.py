@@ -12,7 +12,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.recovery.lease import Grant, Stamp
 
 #: Header of a call: what the master grants.

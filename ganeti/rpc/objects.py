@@ -13,17 +13,8 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
-from ganeti.model.names import (
-    DiskMode,
-    DiskTemplate,
-    DiskUuid,
-    HypervisorName,
-    InstanceUuid,
-    LocalDisk,
-    MigrationState,
-    NetworkUuid,
-    NodeUuid,
-)
+from ganeti.model.enums import DiskMode, DiskTemplate, HypervisorName, LocalDisk, MigrationState
+from ganeti.model.ids import DiskUuid, InstanceUuid, NetworkUuid, NodeUuid
 
 #: How new a right to run an instance is: the master's term, and a number that grows within it.
 RunEpoch = tuple[int, int]

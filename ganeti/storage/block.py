@@ -13,7 +13,7 @@ from typing import ClassVar
 import msgspec
 
 from ganeti import errors
-from ganeti.model.names import DiskUuid
+from ganeti.model.ids import DiskUuid
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import measure
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits

@@ -18,7 +18,7 @@ from ganeti import errors
 from ganeti.base import files, process
 from ganeti.base.clock import SYSTEM
 from ganeti.base.json_types import JsonObject
-from ganeti.model.names import LocalDisk
+from ganeti.model.enums import LocalDisk
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import external_provider as provider
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits

@@ -20,7 +20,8 @@ from uuid import uuid4
 import msgspec
 
 from ganeti import errors
-from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid
+from ganeti.model.enums import DiskMode, DiskTemplate
+from ganeti.model.ids import DiskUuid
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import file_paths
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits

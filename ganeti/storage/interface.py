@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import msgspec
 
 from ganeti.base.json_types import JsonObject
-from ganeti.model.names import DiskUuid
+from ganeti.model.ids import DiskUuid
 from ganeti.paths import Paths
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import measure

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from ganeti.base.json_types import JsonObject
-from ganeti.model.names import InstanceStatus
+from ganeti.model.enums import InstanceStatus
 from ganeti.model.start_order import get_order, limit_reason, sort, with_dependencies
 from ganeti.placement.facts import MIRRORS, Mirror
 from ganeti.upkeep import view

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ganeti import errors
-from ganeti.model.names import AdminState, InstanceStatus
+from ganeti.model.enums import AdminState, InstanceStatus
 from ganeti.upkeep import instances, view
 from ganeti.upkeep.round import Round
 

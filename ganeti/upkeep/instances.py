@@ -14,7 +14,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import files
-from ganeti.model.names import AdminState, AdminStateSource, InstanceStatus
+from ganeti.model.enums import AdminState, AdminStateSource, InstanceStatus
 from ganeti.model.start_order import get_order, limit_reason, with_dependencies
 from ganeti.upkeep import memory as memory_file
 from ganeti.upkeep.memory import MAX_ATTEMPTS, RETRY_AFTER, Kind, Memory, Stored

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganeti.luxi.client import Client
-from ganeti.model.names import AdminState, DiskTemplate, InstanceStatus
+from ganeti.model.enums import AdminState, DiskTemplate, InstanceStatus
 
 _INSTANCE = (
     "uuid",

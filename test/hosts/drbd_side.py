@@ -16,7 +16,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import process
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
 from ganeti.rpc.wire import encode

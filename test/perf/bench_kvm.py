@@ -30,7 +30,7 @@ import boot_sectors  # noqa: E402
 from ganeti.base import retry  # noqa: E402
 from ganeti.hypervisor.interface import AttachedDisk  # noqa: E402
 from ganeti.hypervisor.kvm.driver import KvmHypervisor  # noqa: E402
-from ganeti.model.names import DiskTemplate, MigrationState  # noqa: E402
+from ganeti.model.enums import DiskTemplate, MigrationState  # noqa: E402
 from ganeti.paths import Paths  # noqa: E402
 from ganeti.rpc.objects import NodeDisk, NodeInstance  # noqa: E402
 

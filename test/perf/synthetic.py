@@ -15,8 +15,8 @@ from ganeti.config.store import read_config, write_checkpoint
 from ganeti.model import base
 from ganeti.model.config import Config, ConfigData
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState, DiskTemplate, HypervisorName
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, DiskTemplate, HypervisorName
 from ganeti.model.nic import Nic
 from ganeti.paths import Paths
 

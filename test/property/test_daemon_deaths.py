@@ -18,8 +18,8 @@ import pytest
 from one_process import OneProcess
 
 from ganeti import errors
+from ganeti.model.enums import AdminState, DiskTemplate
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, DiskTemplate
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import DiskChange, DiskParams, DiskRecreation
 from ganeti.opcodes.disk import OpDiskCreate, OpDiskRemove

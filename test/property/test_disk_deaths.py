@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from one_process import STRIDE, OneProcess
 
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.disk import OpDiskCreate, OpDiskRemove

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from one_process import OneProcess
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.disk import OpDiskCreate, OpDiskDetach, OpDiskGrow, OpDiskRemove
 from ganeti.opcodes.enums import DdmFull, InstCreateMode

@@ -28,8 +28,9 @@ from ganeti.bootstrap.settings import InitSettings
 from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.config import Config
+from ganeti.model.enums import AdminState, HypervisorName
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, HypervisorName, NodeUuid
 from ganeti.model.node import Node
 from ganeti.node.context import NodeContext
 from ganeti.opcodes.instance_move import OpInstanceMigrate

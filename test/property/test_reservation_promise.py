@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from one_process import OneProcess
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance import OpInstanceRemove, OpInstanceSetParams, OpInstanceStartup
 from ganeti.opcodes.instance_create import OpInstanceCreate

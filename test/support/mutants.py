@@ -98,7 +98,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "ganeti/ops/verification/hosts.py": ("test/unit/ops/test_op_verify_nodes.py",),
     "ganeti/ops/verification/images.py": ("test/unit/ops/test_op_verify_nodes.py",),
     "ganeti/ops/verification/places.py": ("test/unit/ops/test_op_verify_places.py",),
-    "ganeti/locking/level.py": ("test/unit/locking",),
+    "ganeti/locking/level_locks.py": ("test/unit/locking",),
     "ganeti/locking/manager.py": ("test/unit/locking",),
     "ganeti/net/https.py": ("test/unit/net/test_https.py",),
     "ganeti/rapi/oidc.py": ("test/unit/rapi/test_rapi_oidc.py",),

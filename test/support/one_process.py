@@ -32,12 +32,12 @@ from ganeti.config.changes import Author, Draft
 from ganeti.config.job_claims import JobClaims
 from ganeti.config.store import Store, write_checkpoint
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.locking.manager import LockManager
 from ganeti.locking.request import State
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.net import certs, pem
 from ganeti.node.context import NodeContext

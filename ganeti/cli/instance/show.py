@@ -244,7 +244,7 @@ def _place(disk: Mapping[str, Any]) -> list[info.Pair]:
 
 def _status(kind: str, status: Sequence[object]) -> str:
     """State of a disk on a node: device, and how far a mirror is in sync."""
-    from ganeti.model.names import LocalDisk  # only details of mirrored disks need it
+    from ganeti.model.enums import LocalDisk  # only details of mirrored disks need it
 
     path, major, minor, percent, left, degraded, local = status
     numbers = ":".join("N/A" if number is None else str(number) for number in (major, minor))

@@ -12,7 +12,7 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.programs import NETWORK
-from ganeti.model.names import NicMode
+from ganeti.model.enums import NicMode
 
 _NAME = take_one("network", "network_name")
 #: What a connection is like where -N says nothing.

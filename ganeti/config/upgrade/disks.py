@@ -11,7 +11,7 @@ from ganeti.base.json_types import JsonObject
 from ganeti.config.upgrade import shape
 from ganeti.config.upgrade.identity import make_uuid
 from ganeti.config.upgrade.report import Report
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.storage.registry import templates_with
 
 #: Former name of a type -> its name.

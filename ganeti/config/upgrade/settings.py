@@ -12,7 +12,7 @@ from ganeti.config.upgrade import shape
 from ganeti.config.upgrade.report import Report
 from ganeti.model.cluster import DATA_COLLECTORS, Cluster
 from ganeti.model.config import CONTAINERS
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.storage.registry import volume_templates
 
 #: What a cluster had before there was a choice.

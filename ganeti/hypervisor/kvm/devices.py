@@ -16,7 +16,8 @@ from ganeti.base import jsonio
 from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.hypervisor.kvm.places import Places
-from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NicMode
+from ganeti.model.enums import DiskMode, DiskTemplate, NicMode
+from ganeti.model.ids import DiskUuid
 from ganeti.rpc.objects import NodeNic
 
 _NIC_MODELS = {"paravirtual": "virtio-net-pci"}

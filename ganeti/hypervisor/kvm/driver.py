@@ -41,7 +41,7 @@ from ganeti.hypervisor.kvm import (
 from ganeti.hypervisor.kvm.counters import Counters
 from ganeti.hypervisor.kvm.devices import Drive
 from ganeti.hypervisor.kvm.params import GLOBAL_PARAMS, HELPER_PARAMS, KvmParams, load
-from ganeti.model.names import Consistency, RunState
+from ganeti.model.enums import Consistency, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,

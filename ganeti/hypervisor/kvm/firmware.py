@@ -16,7 +16,7 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.base import files
 from ganeti.hypervisor.kvm.params import KvmParams
-from ganeti.model.names import InstanceUuid
+from ganeti.model.ids import InstanceUuid
 from ganeti.paths import Paths
 
 #: Where distributions have (code, template of variables): Debian, Fedora, SUSE, Arch.

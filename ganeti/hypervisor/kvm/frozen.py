@@ -25,7 +25,8 @@ from ganeti.hypervisor.interface import FrozenDisk, Moment
 from ganeti.hypervisor.kvm import devices, hold
 from ganeti.hypervisor.kvm.hotplug_parts import close_disk, lend
 from ganeti.hypervisor.kvm.runtime import Guest, Runtime, Store
-from ganeti.model.names import Consistency, DiskUuid
+from ganeti.model.enums import Consistency
+from ganeti.model.ids import DiskUuid
 from ganeti.net import nbd
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ganeti.base import jsonio
 from ganeti.base.clock import Deadline
 from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.kvm.runtime import Guest, Store
-from ganeti.model.names import Consistency
+from ganeti.model.enums import Consistency
 
 if TYPE_CHECKING:
     from ganeti.hypervisor.kvm.qmp import Qmp

@@ -30,7 +30,8 @@ from ganeti.hypervisor.kvm.hotplug_parts import (
 )
 from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.runtime import Runtime, Store
-from ganeti.model.names import DiskMode, DiskUuid
+from ganeti.model.enums import DiskMode
+from ganeti.model.ids import DiskUuid
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
 log = logging.getLogger(__name__)

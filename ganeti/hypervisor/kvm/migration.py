@@ -37,7 +37,7 @@ from ganeti.hypervisor.kvm.migration_plan import Journey
 from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.runtime import Guest, Runtime, Store
 from ganeti.hypervisor.kvm.starter import Arrival, Starter
-from ganeti.model.names import MigrationState
+from ganeti.model.enums import MigrationState
 from ganeti.rpc.objects import MigrationStatus, NodeInstance
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm.accel import Accelerator
 from ganeti.hypervisor.kvm.devices import Processor
 from ganeti.hypervisor.kvm.params import KvmParams
-from ganeti.model.names import DiskUuid, MigrationState
+from ganeti.model.enums import MigrationState
+from ganeti.model.ids import DiskUuid
 from ganeti.rpc.objects import MigrationStatus, NodeInstance
 
 #: Ports that are tried from ``migration_port`` on, so that several guests can arrive at a time.

@@ -31,7 +31,7 @@ from ganeti.hypervisor.kvm.network_plan import (
 from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.hypervisor.kvm.runtime import Card
 from ganeti.hypervisor.nic_scripts import script_environment
-from ganeti.model.names import NicMode
+from ganeti.model.enums import NicMode
 from ganeti.rpc.objects import NodeInstance, NodeNic
 
 log = logging.getLogger(__name__)

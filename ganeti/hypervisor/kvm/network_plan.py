@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ganeti import constants, errors
 from ganeti.hypervisor.kvm.runtime import Card
-from ganeti.model.names import NicMode
+from ganeti.model.enums import NicMode
 from ganeti.rpc.objects import NodeNic
 
 _VLAN = re.compile(r"(?:\.?(?P<access>\d+))?(?P<trunk>(?::\d+)*)")

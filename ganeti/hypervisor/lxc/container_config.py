@@ -12,7 +12,7 @@ from ganeti.hypervisor.kvm import network_plan
 from ganeti.hypervisor.lxc import params as lxc_params
 from ganeti.hypervisor.lxc.cgroups import Layout
 from ganeti.hypervisor.lxc.params import LxcParams
-from ganeti.model.names import DiskMode, NicMode
+from ganeti.model.enums import DiskMode, NicMode
 from ganeti.rpc.objects import NodeInstance, NodeNic
 
 #: Microseconds over which processor time is shared out.

@@ -32,7 +32,7 @@ from ganeti.hypervisor.interface import (
 from ganeti.hypervisor.kvm import network_plan
 from ganeti.hypervisor.lxc import cgroups, container_config, node, params, tools
 from ganeti.hypervisor.lxc.params import LxcParams
-from ganeti.model.names import DiskMode, RunState
+from ganeti.model.enums import DiskMode, RunState
 from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from ganeti.hypervisor import mounts
 from ganeti.hypervisor.kvm import pinning
 from ganeti.hypervisor.lxc import cgroups, container_config, params, tools
 from ganeti.hypervisor.lxc.params import LxcParams
-from ganeti.model.names import NicMode
+from ganeti.model.enums import NicMode
 from ganeti.rpc.objects import NodeNic
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from ganeti import constants, errors
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import pinning
 from ganeti.hypervisor.xen.params import HvmParams, PvmParams
-from ganeti.model.names import DiskMode, NicMode
+from ganeti.model.enums import DiskMode, NicMode
 from ganeti.rpc.objects import NodeInstance, NodeNic
 
 #: TCP port of VNC display 0.

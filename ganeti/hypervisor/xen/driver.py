@@ -37,7 +37,7 @@ from ganeti.hypervisor.xen.params import (
     PvmParams,
     XenParams,
 )
-from ganeti.model.names import Consistency, RunState
+from ganeti.model.enums import Consistency, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import Console, InstanceInfo, MigrationStatus, NodeInstance
 

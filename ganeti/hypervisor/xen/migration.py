@@ -36,7 +36,7 @@ from ganeti.hypervisor.xen.migration_argv import (
     send_argv,
 )
 from ganeti.hypervisor.xen.xl import AWAY, INCOMING, LEAVING
-from ganeti.model.names import MigrationState
+from ganeti.model.enums import MigrationState
 from ganeti.net import certs
 from ganeti.paths import Paths
 from ganeti.rpc.objects import MigrationStatus

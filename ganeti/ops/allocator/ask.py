@@ -14,8 +14,8 @@ from ganeti.base import jsonio, process, programs
 from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.model.config import Config
+from ganeti.model.ids import GroupUuid, InstanceUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import GroupUuid, InstanceUuid
 from ganeti.model.node import Node
 from ganeti.ops.allocator import answers, gather, request
 from ganeti.ops.allocator.request import NewInstance

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 
 from ganeti import errors
 from ganeti.model.config import Config
+from ganeti.model.ids import GroupUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import GroupUuid
 from ganeti.model.node import Node
 from ganeti.opcodes import wire
 from ganeti.ops.allocator import board, gather

@@ -9,7 +9,7 @@ from ganeti import errors
 from ganeti.model import node_state
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.board.node_answers import NO_UNIT, SPINDLES, Answers, NodeFacts
 from ganeti.ops.operation import Context

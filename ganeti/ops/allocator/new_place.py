@@ -5,7 +5,8 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.config import parameters
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.locking.levels import LockLevel
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator import ask as allocator

@@ -15,8 +15,8 @@ from typing import Any
 from ganeti.base.json_types import JsonObject
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState, DiskTemplate
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, DiskTemplate
 from ganeti.model.node import Node
 from ganeti.ops.board.node_answers import SPINDLES, Answers, NodeFacts
 from ganeti.placement import facts

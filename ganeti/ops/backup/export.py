@@ -16,9 +16,9 @@ import msgspec
 from ganeti import errors
 from ganeti.base import files
 from ganeti.base.json_types import JsonObject
+from ganeti.locking.levels import LockLevel
 from ganeti.model.disk import Disk
 from ganeti.model.image import Image
-from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.net.cluster_trust import DiskPlace
 from ganeti.opcodes.backup import OpBackupExport

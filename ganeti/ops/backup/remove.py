@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
+from ganeti.locking.levels import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.backup import OpBackupRemove
 from ganeti.ops.operation import Finding, FindingOperation

@@ -11,7 +11,7 @@ from ganeti.base import units
 from ganeti.base.json_types import JsonObject
 from ganeti.guest_os import export_config
 from ganeti.model.backup import BackupPlan, make_id
-from ganeti.model.names import AdminState, Consistency
+from ganeti.model.enums import AdminState, Consistency
 from ganeti.model.node import Node
 from ganeti.opcodes.backup import OpBackupRun
 from ganeti.ops import annotate

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import MIXED_TEMPLATE, AdminState
+from ganeti.model.ids import DiskUuid, InstanceUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import MIXED_TEMPLATE, AdminState, DiskUuid, InstanceUuid
 from ganeti.model.node import Node
 from ganeti.ops.board.node_answers import SPINDLES, Answers, NodeFacts
 from ganeti.placement import facts

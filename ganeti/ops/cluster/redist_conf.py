@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
+from ganeti.locking.levels import LockLevel
 from ganeti.opcodes.cluster import OpClusterRedistConf
 from ganeti.ops.operation import Needs, Operation
 from ganeti.ops.steps import images

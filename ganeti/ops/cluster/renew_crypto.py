@@ -11,7 +11,7 @@ from ganeti import errors
 from ganeti.base import files
 from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
+from ganeti.locking.levels import LockLevel
 from ganeti.net import certs, expiry, ssh_files
 from ganeti.opcodes.cluster import OpClusterRenewCrypto
 from ganeti.opcodes.hidden import Secret

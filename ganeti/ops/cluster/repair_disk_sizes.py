@@ -8,10 +8,11 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.ids import InstanceUuid, NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import InstanceUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterRepairDiskSizes
 from ganeti.ops import annotate, locks

@@ -14,10 +14,11 @@ from ganeti.config import candidates as pool
 from ganeti.config import drbd
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterSetParams

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ganeti.base import upgrade_intent
 from ganeti.config import verify
+from ganeti.locking.levels import LockLevel
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
 from ganeti.opcodes.cluster import OpClusterVerifyConfig
 from ganeti.ops import locks
 from ganeti.ops.operation import Operation

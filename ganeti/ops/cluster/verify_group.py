@@ -9,9 +9,10 @@ from ganeti import constants, errors
 from ganeti.base import releases
 from ganeti.base.json_types import JsonObject
 from ganeti.base.text import plural
+from ganeti.locking.levels import LockLevel
 from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.opcodes.enums import VerifyOptionalChecks

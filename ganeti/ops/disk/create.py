@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate, DiskUuid, LockLevel
+from ganeti.model.enums import DiskTemplate
+from ganeti.model.ids import DiskUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.disk import OpDiskCreate
 from ganeti.ops.allocator import ask

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.disk import Disk
+from ganeti.model.ids import DiskUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskUuid, LockLevel
 from ganeti.opcodes.disk import OpDiskGrow
 from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
 from ganeti.ops.instance.grow_disk import InstanceGrowDisk

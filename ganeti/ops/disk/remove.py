@@ -5,7 +5,7 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
+from ganeti.locking.levels import LockLevel
 from ganeti.opcodes.disk import OpDiskRemove
 from ganeti.ops.operation import Needs
 from ganeti.ops.planning import disk_bearer

@@ -8,7 +8,7 @@ from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.model import base
-from ganeti.model.names import DiskMode
+from ganeti.model.enums import DiskMode
 from ganeti.opcodes.disk import OpDiskSetParams
 from ganeti.ops.operation import PlannedOperation
 from ganeti.ops.planning import checks, disk_settings

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import GroupUuid, LockLevel
+from ganeti.model.ids import GroupUuid
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.group import OpGroupAdd
 from ganeti.ops.operation import Finding, FindingOperation, Hooks, PlannedOperation

@@ -9,10 +9,11 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
+from ganeti.model.ids import GroupUuid, NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import GroupUuid, LockLevel, NodeUuid
 from ganeti.opcodes.group import OpGroupAssignNodes
 from ganeti.ops.operation import Finding, FindingOperation
 

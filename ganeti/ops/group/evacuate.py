@@ -9,9 +9,10 @@ import msgspec
 
 from ganeti.base.json_types import JsonObject
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.group import NodeGroup
+from ganeti.model.ids import GroupUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import GroupUuid, LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.group import OpGroupEvacuate
 from ganeti.opcodes.instance_move import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
+from ganeti.locking.levels import LockLevel
 from ganeti.model.config import Config
-from ganeti.model.names import LockLevel
 from ganeti.opcodes.group import OpGroupRemove
 from ganeti.ops.operation import Hooks
 from ganeti.ops.targets.group import GroupOperation

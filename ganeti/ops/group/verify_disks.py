@@ -7,10 +7,11 @@ from typing import TypeVar
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.ids import GroupUuid, NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import GroupUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.group import OpGroupVerifyDisks
 from ganeti.ops import annotate

@@ -9,8 +9,8 @@ import msgspec
 from ganeti.config.changes import Draft
 from ganeti.images import source
 from ganeti.model import base
+from ganeti.model.ids import ImageUuid
 from ganeti.model.image import Image
-from ganeti.model.names import ImageUuid
 from ganeti.opcodes.image import OpImageAdd
 from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.planning import images as image_rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ganeti.base.json_types import JsonObject
-from ganeti.model.names import GroupUuid
+from ganeti.model.ids import GroupUuid
 from ganeti.opcodes.instance_move import OpInstanceChangeGroup
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.allocator import ask as allocator

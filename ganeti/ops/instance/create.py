@@ -14,16 +14,12 @@ from ganeti.config.changes import Draft
 from ganeti.constants import OS_IMAGE
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState, DiskTemplate, HypervisorName
+from ganeti.model.ids import InstanceUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import (
-    AdminState,
-    DiskTemplate,
-    HypervisorName,
-    InstanceUuid,
-    LockLevel,
-)
 from ganeti.model.node import Node
 from ganeti.opcodes.devices import NicParams
 from ganeti.opcodes.enums import InstCreateMode

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.locking.levels import LockLevel
+from ganeti.model.ids import NodeUuid
 from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Finding, FindingOperation, Hooks

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.disk import Disk
-from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
 from ganeti.ops import locks
 from ganeti.ops.operation import Hooks, Needs

@@ -8,7 +8,7 @@ from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.constants import DEFAULT_SHUTDOWN_TIMEOUT
 from ganeti.hypervisor.registry import HYPERVISORS
-from ganeti.model.names import LockLevel
+from ganeti.locking.levels import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.ops import annotate

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from ganeti import errors
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceMove
 from ganeti.ops import annotate

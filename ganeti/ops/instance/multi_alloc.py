@@ -10,7 +10,7 @@ from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
+from ganeti.locking.levels import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_create import OpInstanceCreate, OpInstanceMultiAlloc

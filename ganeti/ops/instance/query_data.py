@@ -11,8 +11,8 @@ from ganeti.config.redaction import redact
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import NodeUuid
 from ganeti.opcodes.hidden import REDACTED
 from ganeti.opcodes.instance import OpInstanceQueryData
 from ganeti.ops import annotate

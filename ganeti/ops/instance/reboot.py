@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ganeti.model.names import AdminState, RebootType
+from ganeti.model.enums import AdminState, RebootType
 from ganeti.model.node import Node
 from ganeti.opcodes.instance import OpInstanceReboot
 from ganeti.ops import annotate

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance_disks import OpInstanceRecreateDisks

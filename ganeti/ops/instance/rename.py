@@ -8,9 +8,9 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.config import snapshots
 from ganeti.config.changes import Draft
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.instance import OpInstanceRename
 from ganeti.ops import annotate, locks

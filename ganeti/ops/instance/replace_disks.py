@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import ReplaceDisksMode
 from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks

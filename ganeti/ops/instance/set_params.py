@@ -9,9 +9,10 @@ from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.devices import NicChange
 from ganeti.opcodes.enums import DdmFull

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ganeti import errors
-from ganeti.model.names import AdminState, AdminStateSource
+from ganeti.model.enums import AdminState, AdminStateSource
 from ganeti.opcodes.instance import OpInstanceShutdown
 from ganeti.ops.operation import Hooks
 from ganeti.ops.steps.running import power

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.model import params
-from ganeti.model.names import AdminState
+from ganeti.model.enums import AdminState
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.instance import OpInstanceStartup
 from ganeti.ops.operation import Hooks

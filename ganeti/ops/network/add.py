@@ -6,7 +6,8 @@ import uuid
 
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel, NetworkUuid
+from ganeti.locking.levels import LockLevel
+from ganeti.model.ids import NetworkUuid
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkAdd
 from ganeti.ops import hooks as hook_env

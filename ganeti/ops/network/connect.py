@@ -11,7 +11,7 @@ from ganeti.config import parameters
 from ganeti.config.changes import Draft
 from ganeti.model import address_pool
 from ganeti.model.config import Config
-from ganeti.model.names import GroupUuid
+from ganeti.model.ids import GroupUuid
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkConnect
 from ganeti.ops.operation import Hooks, PlannedOperation

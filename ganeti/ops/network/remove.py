@@ -6,8 +6,9 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import GroupUuid, LockLevel
+from ganeti.model.ids import GroupUuid
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkRemove
 from ganeti.ops.operation import Hooks, Needs, PlannedOperation

@@ -9,9 +9,10 @@ from ganeti import constants, errors
 from ganeti.base import releases
 from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base, params
 from ganeti.model.config import Config
-from ganeti.model.names import GroupUuid, LockLevel, NodeUuid
+from ganeti.model.ids import GroupUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.model.params import NodeParams
 from ganeti.net import resolve

@@ -11,8 +11,8 @@ from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
-from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.model.start_order import get_order, make_dependencies
 from ganeti.opcodes.base import OpCode

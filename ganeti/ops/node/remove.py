@@ -5,7 +5,7 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.base.text import join_names, plural
 from ganeti.config.changes import Draft
-from ganeti.model.names import LockLevel
+from ganeti.locking.levels import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeRemove
 from ganeti.ops.operation import Hooks, PlannedOperation

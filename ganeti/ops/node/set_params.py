@@ -11,8 +11,9 @@ from ganeti.base.text import join_names, plural
 from ganeti.config import candidates as pool
 from ganeti.config import parameters
 from ganeti.config.changes import Draft
+from ganeti.locking.levels import LockLevel
 from ganeti.model.config import Config
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeSetParams
 from ganeti.ops.operation import Hooks, Needs, PlannedOperation

@@ -7,7 +7,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.config.changes import Draft
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes import enums
 from ganeti.opcodes.node import OpOobCommand

@@ -10,7 +10,7 @@ from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
 from ganeti.model.config import Config
-from ganeti.model.names import GroupUuid, NodeUuid
+from ganeti.model.ids import GroupUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 

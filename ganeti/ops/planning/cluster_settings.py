@@ -19,7 +19,7 @@ from ganeti.config import drbd, parameters, policy_parameters
 from ganeti.model import params, uid_pool
 from ganeti.model.cluster import DATA_COLLECTORS
 from ganeti.model.config import Config
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.opcodes.devices import NicParams
 from ganeti.ops.planning import os_images, recovery_settings

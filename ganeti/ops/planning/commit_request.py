@@ -9,8 +9,8 @@ from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.model import base
 from ganeti.model.config import Config
+from ganeti.model.enums import HypervisorName
 from ganeti.model.instance import Instance
-from ganeti.model.names import HypervisorName
 from ganeti.model.params import drop_defaults, expand_backend
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate

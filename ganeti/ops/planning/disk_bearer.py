@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from ganeti import errors
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import HypervisorName
+from ganeti.model.ids import InstanceUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import HypervisorName, InstanceUuid
 from ganeti.model.node import Node
 
 #: Directory, beside those of instances, for new file disks that belong to none.

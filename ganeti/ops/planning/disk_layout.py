@@ -15,7 +15,8 @@ from ganeti.base.text import natural_sorted
 from ganeti.config import drbd
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NodeUuid
+from ganeti.model.enums import DiskMode, DiskTemplate
+from ganeti.model.ids import DiskUuid, NodeUuid
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.operation import Context

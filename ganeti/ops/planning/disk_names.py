@@ -6,7 +6,7 @@ import re
 
 from ganeti import errors
 from ganeti.model.config import Config
-from ganeti.model.names import DiskUuid
+from ganeti.model.ids import DiskUuid
 
 _NAME = re.compile(r"[\w.+@-]{1,128}")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -6,7 +6,7 @@ from ganeti import errors
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskMode
+from ganeti.model.enums import DiskMode
 from ganeti.opcodes.devices import DiskParams
 
 #: Most that the guest may do with the disk in a second; 0 stands for no limit.

@@ -8,8 +8,8 @@ from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.config import parameters, policy_parameters
 from ganeti.model.config import Config
+from ganeti.model.enums import AllocPolicy
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import AllocPolicy
 from ganeti.opcodes.group import OpGroupAdd, OpGroupSetParams
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 from ganeti import errors
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.ids import ImageUuid
 from ganeti.model.image import Image
-from ganeti.model.names import ImageUuid
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.operation import Hooks

@@ -13,7 +13,7 @@ from ganeti.base.json_types import JsonObject
 from ganeti.guest_os.export_config import ExportConfig
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.config import Config
-from ganeti.model.names import DiskTemplate, HypervisorName
+from ganeti.model.enums import DiskTemplate, HypervisorName
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.devices import DiskParams, NicParams
 from ganeti.opcodes.hidden import Private, reveal_all

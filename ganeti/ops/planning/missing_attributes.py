@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 
 #: What is missing in a reservation without a place.
 NODE = "a node"

@@ -11,7 +11,7 @@ from ganeti.base.json_types import JsonObject
 from ganeti.config import parameters
 from ganeti.model import address_pool, base
 from ganeti.model.config import Config
-from ganeti.model.names import NetworkUuid
+from ganeti.model.ids import NetworkUuid
 from ganeti.model.network import Network
 from ganeti.model.params import VALUE_NONE
 from ganeti.opcodes.network import OpNetworkAdd, OpNetworkSetParams

@@ -16,7 +16,8 @@ from ganeti.base.json_types import JsonObject
 from ganeti.config import parameters
 from ganeti.model import address_pool, base
 from ganeti.model.config import Config
-from ganeti.model.names import GroupUuid, NetworkUuid, NicMode
+from ganeti.model.enums import NicMode
+from ganeti.model.ids import GroupUuid, NetworkUuid
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 from ganeti.model.params import (

@@ -9,7 +9,7 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config import candidates
 from ganeti.model.config import Config
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeSetParams
 

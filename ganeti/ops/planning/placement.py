@@ -7,8 +7,8 @@ from enum import Enum
 
 from ganeti import errors
 from ganeti.model.config import Config
+from ganeti.model.ids import GroupUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import GroupUuid
 from ganeti.model.node import Node
 from ganeti.storage.registry import TEMPLATES
 

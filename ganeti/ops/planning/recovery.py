@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ganeti.base.text import plural
 from ganeti.config.failover_policy import explain_staying
 from ganeti.model.config import Config
+from ganeti.model.enums import AdminState
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState
 from ganeti.model.node import Node
 from ganeti.model.params import BackendParams
 from ganeti.model.recovery import Attempt

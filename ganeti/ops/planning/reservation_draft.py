@@ -14,16 +14,9 @@ from ganeti.config import parameters
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskMode, DiskTemplate, HypervisorName
+from ganeti.model.ids import DiskUuid, GroupUuid, InstanceUuid, NodeUuid
 from ganeti.model.instance import Instance, Reservation
-from ganeti.model.names import (
-    DiskMode,
-    DiskTemplate,
-    DiskUuid,
-    GroupUuid,
-    HypervisorName,
-    InstanceUuid,
-    NodeUuid,
-)
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
 from ganeti.opcodes.devices import DiskParams

@@ -9,8 +9,9 @@ from ganeti import errors
 from ganeti.base.text import nearest
 from ganeti.config.snapshots import content
 from ganeti.model.disk import Disk
+from ganeti.model.enums import Consistency
+from ganeti.model.ids import DiskUuid, SnapshotUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import Consistency, DiskUuid, SnapshotUuid
 from ganeti.model.snapshot import FrozenDisk, Snapshot
 from ganeti.storage.interface import Snapshotting
 from ganeti.storage.registry import TEMPLATES

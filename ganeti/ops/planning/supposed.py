@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.model.config import Config
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.placement import OpClusterCapacity, OpClusterPlace
 from ganeti.placement.facts import Cluster, Group
 from ganeti.storage.registry import TEMPLATES

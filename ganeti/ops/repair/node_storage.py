@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ganeti import errors
+from ganeti.model.enums import LocalDisk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LocalDisk
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import StorageType
 from ganeti.opcodes.node_storage import OpRepairNodeStorage

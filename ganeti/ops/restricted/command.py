@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ganeti import errors
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.opcodes.node import OpRestrictedCommand
 from ganeti.ops.operation import Finding, FindingOperation
 from ganeti.ops.targets.node import lock_several

@@ -11,7 +11,7 @@ from ganeti.hypervisor.abilities import Holding
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.names import Consistency, RunState
+from ganeti.model.enums import Consistency, RunState
 from ganeti.model.node import Node
 from ganeti.model.snapshot import Snapshot
 from ganeti.opcodes.snapshot import OpSnapshotCreate

@@ -15,11 +15,12 @@ from typing import ClassVar
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState, DiskTemplate
 from ganeti.model.image import Image
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.model.params import fill
 from ganeti.opcodes.enums import InstCreateMode

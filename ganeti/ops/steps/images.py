@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.model.disk import Disk
+from ganeti.model.ids import ImageUuid, NodeUuid
 from ganeti.model.image import Image
 from ganeti.model.instance import Instance
-from ganeti.model.names import ImageUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context

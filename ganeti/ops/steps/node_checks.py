@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from ganeti import errors
 from ganeti.config.job_claims import MemoryClaim
-from ganeti.model.names import InstanceUuid
+from ganeti.model.ids import InstanceUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls

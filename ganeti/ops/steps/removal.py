@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ganeti import errors
 from ganeti.config.changes import Draft
+from ganeti.locking.levels import LockLevel
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.operation import Context
 from ganeti.ops.steps.running import power, run_rights

@@ -6,8 +6,8 @@ from typing import Protocol, cast
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.disk import Disk
-from ganeti.model.names import LockLevel
 from ganeti.ops.operation import Context, Finding, Needs, O, Operation, R
 from ganeti.ops.targets import instance
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol, cast
 
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import LockLevel
 from ganeti.ops import locks
 from ganeti.ops.operation import Context, Finding, Needs, O, Operation, R
 

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Generic, Protocol, cast
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.config import Config
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import LockLevel
 from ganeti.model.network import Network
 from ganeti.model.params import VALUE_NONE
 from ganeti.ops import locks

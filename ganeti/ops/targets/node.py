@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Protocol, cast
 
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.locking.levels import LockLevel
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops import locks
 from ganeti.ops.operation import Context, Finding, Needs, O, Operation, R

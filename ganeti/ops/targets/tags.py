@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.base import Tagged
 from ganeti.model.config import Config
+from ganeti.model.enums import TagKind
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel, TagKind
 from ganeti.ops.operation import Context, Needs
 from ganeti.ops.targets import disk as disk_target
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.base.clock import Deadline
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
+from ganeti.locking.levels import LockLevel
 from ganeti.model.node import Node
 from ganeti.net import unix_socket
 from ganeti.opcodes.test import OpTestDelay

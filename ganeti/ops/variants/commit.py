@@ -15,10 +15,12 @@ from ganeti.config.changes import Draft
 from ganeti.constants import OS_IMAGE
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState
+from ganeti.model.ids import DiskUuid
 from ganeti.model.instance import Instance, Reservation
-from ganeti.model.names import AdminState, DiskUuid, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance_create import OpInstanceCreate

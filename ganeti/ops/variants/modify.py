@@ -10,8 +10,9 @@ from ganeti.base.text import join_names
 from ganeti.config import parameters
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
+from ganeti.model.ids import DiskUuid, NodeUuid
 from ganeti.model.instance import Instance, Reservation
-from ganeti.model.names import DiskTemplate, DiskUuid, NodeUuid
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
 from ganeti.model.params import VALUE_DEFAULT, expand_backend

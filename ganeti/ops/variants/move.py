@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
+from ganeti.model.ids import GroupUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import GroupUuid, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import ReplaceDisksMode

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ganeti.config.changes import Draft
+from ganeti.locking.levels import LockLevel
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance import OpInstanceRemove
 from ganeti.ops.operation import Context, Finding, FindingOperation
 from ganeti.ops.steps.reservations import place

@@ -8,9 +8,9 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance import OpInstanceRename
 from ganeti.ops.operation import Finding, FindingOperation, PlannedOperation
 from ganeti.ops.planning import checks

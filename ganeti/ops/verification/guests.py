@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 
 from ganeti.model.config import Config
+from ganeti.model.enums import AdminState
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.verification.report import Report
 

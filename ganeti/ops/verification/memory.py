@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from ganeti.base.text import join_names, plural
 from ganeti.model.config import Config
+from ganeti.model.enums import AdminState
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.ops.verification.report import Report

@@ -10,8 +10,8 @@ from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import LocalDisk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LocalDisk
 from ganeti.model.node import Node
 from ganeti.ops.verification.report import Report
 from ganeti.rpc.objects import BlockDevStatus

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from ganeti.base.text import join_names, plural
 from ganeti.model import ssconf_keys
 from ganeti.model.config import Config
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.steps.nodes import shared_files
 from ganeti.ops.verification.report import Report

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.query.field import Context, Kind, Task
 from ganeti.query.kinds import definitions
 from ganeti.query.live import Answers, Need

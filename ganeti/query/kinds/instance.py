@@ -8,8 +8,9 @@ from typing import Any
 
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
+from ganeti.model.enums import AdminState
+from ganeti.model.ids import GroupUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, GroupUuid
 from ganeti.query.field import UNAVAIL, Context, Kind, Task
 from ganeti.query.kinds import (
     instance_backup,

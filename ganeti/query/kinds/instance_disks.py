@@ -8,8 +8,8 @@ from ganeti.constants import MAX_DISKS
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.model.disk import Disk
+from ganeti.model.ids import DiskUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskUuid
 from ganeti.query.field import UNAVAIL, Context, Field, Getter, Kind
 from ganeti.storage.registry import traits_of
 

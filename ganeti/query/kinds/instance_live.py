@@ -10,14 +10,14 @@ import msgspec
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.model.config import Config
-from ganeti.model.instance import Instance
-from ganeti.model.names import (
+from ganeti.model.enums import (
     AdminState,
     AdminStateSource,
     HypervisorName,
     InstanceStatus,
     RunState,
 )
+from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.query.field import (
     NODATA,

@@ -8,8 +8,8 @@ from typing import Any
 from ganeti.constants import MAX_NICS
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
+from ganeti.model.enums import NicMode
 from ganeti.model.instance import Instance
-from ganeti.model.names import NicMode
 from ganeti.model.nic import Nic
 from ganeti.query.field import UNAVAIL, Context, Field, Getter, Kind
 

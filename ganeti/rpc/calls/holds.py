@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.model.names import Consistency
+from ganeti.model.enums import Consistency
 from ganeti.rpc.objects import NodeInstance
 from ganeti.rpc.timing import URGENT, call
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from ganeti.base.json_types import JsonObject
-from ganeti.model.names import HotplugAction, HotplugTarget
+from ganeti.model.enums import HotplugAction, HotplugTarget
 from ganeti.rpc.objects import NodeDisk, NodeInstance
 from ganeti.rpc.timing import NORMAL, call
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.model.names import ImageUuid
+from ganeti.model.ids import ImageUuid
 from ganeti.rpc.images import ImageFacts, NodeImage
 from ganeti.rpc.objects import NodeDisk
 from ganeti.rpc.timing import FAST, URGENT, call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from ganeti.model.names import InstanceUuid
+from ganeti.model.ids import InstanceUuid
 from ganeti.rpc.objects import RunRight
 from ganeti.rpc.timing import FAST, URGENT, call
 

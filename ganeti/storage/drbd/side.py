@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ganeti import errors
-from ganeti.model.names import DiskUuid
+from ganeti.model.ids import DiskUuid
 from ganeti.paths import Paths
 from ganeti.storage.drbd import host, tool
 from ganeti.storage.drbd.machine import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from ganeti.model.names import LocalDisk
+from ganeti.model.enums import LocalDisk
 
 
 class Connection(StrEnum):

@@ -16,7 +16,8 @@ from typing import ClassVar
 import msgspec
 
 from ganeti import errors, paths
-from ganeti.model.names import DiskUuid, LocalDisk
+from ganeti.model.enums import LocalDisk
+from ganeti.model.ids import DiskUuid
 from ganeti.rpc.objects import BATCH, BlockDevStatus, NodeDisk
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
 from ganeti.storage.lvm import allocation, report, tool

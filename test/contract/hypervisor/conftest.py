@@ -14,7 +14,7 @@ import trees
 from kvm_pair import Pair
 from rack import QEMU, TREES, TRIED, Rack, make_rack, stand_in_for_xl
 
-from ganeti.model.names import HypervisorName
+from ganeti.model.enums import HypervisorName
 from ganeti.paths import ROOTDIR_VARIABLE
 
 

@@ -18,7 +18,7 @@ from rack import Rack
 from ganeti import errors
 from ganeti.base import retry
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import MigrationState, RunState
+from ganeti.model.enums import MigrationState, RunState
 from ganeti.rpc.objects import MigrationStatus, NodeInstance
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -20,7 +20,7 @@ from ganeti.base import process, retry
 from ganeti.hypervisor import occupants
 from ganeti.hypervisor.interface import AttachedDisk, Hypervisor
 from ganeti.hypervisor.registry import HYPERVISORS
-from ganeti.model.names import DiskTemplate, HypervisorName
+from ganeti.model.enums import DiskTemplate, HypervisorName
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 

@@ -19,7 +19,7 @@ from ganeti.base import process, retry
 from ganeti.hypervisor import mounts, occupants, root_fs
 from ganeti.hypervisor.abilities import Ballooning, Hotpluggable, Migratable
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import HypervisorName, RunState
+from ganeti.model.enums import HypervisorName, RunState
 
 pytestmark = [pytest.mark.root, pytest.mark.together("mounts")]
 

@@ -14,7 +14,7 @@ from ganeti import errors
 from ganeti.hypervisor.abilities import Holding
 from ganeti.hypervisor.interface import Hypervisor, NodeInfo
 from ganeti.hypervisor.registry import HYPERVISORS
-from ganeti.model.names import Consistency, RunState
+from ganeti.model.enums import Consistency, RunState
 from ganeti.rpc.objects import Console
 
 pytestmark = [pytest.mark.long, pytest.mark.together("mounts")]

@@ -19,7 +19,7 @@ from ganeti.base import process
 from ganeti.hypervisor.kvm import accel, binary, network, params, qemu_process
 from ganeti.hypervisor.kvm.devices import USER_NETWORK
 from ganeti.hypervisor.kvm.qmp import Qmp, connect_unix
-from ganeti.model.names import RunState
+from ganeti.model.enums import RunState
 from ganeti.rpc.objects import NodeNic
 
 pytestmark = pytest.mark.qemu

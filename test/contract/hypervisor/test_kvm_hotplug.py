@@ -19,7 +19,7 @@ from ganeti.base import process
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import devices
 from ganeti.hypervisor.kvm.devices import USER_NETWORK
-from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, MigrationState
+from ganeti.model.enums import DiskMode, DiskTemplate, HypervisorName, MigrationState
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
 pytestmark = pytest.mark.qemu

@@ -19,7 +19,7 @@ from rack import Rack
 
 from ganeti import errors
 from ganeti.base import process
-from ganeti.model.names import MigrationState
+from ganeti.model.enums import MigrationState
 from ganeti.rpc.objects import NodeNic
 
 pytestmark = [pytest.mark.qemu, pytest.mark.long]

@@ -11,7 +11,7 @@ import pytest
 from kvm_pair import Pair, slow
 
 from ganeti import errors
-from ganeti.model.names import MigrationState
+from ganeti.model.enums import MigrationState
 
 pytestmark = pytest.mark.qemu
 

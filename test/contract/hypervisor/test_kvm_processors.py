@@ -12,7 +12,7 @@ import pytest
 from rack import Rack, make_rack
 
 from ganeti import errors
-from ganeti.model.names import HypervisorName, MigrationState
+from ganeti.model.enums import HypervisorName, MigrationState
 from ganeti.rpc.objects import NodeInstance
 
 pytestmark = pytest.mark.qemu

@@ -22,7 +22,7 @@ from ganeti.hypervisor import mounts
 from ganeti.hypervisor.abilities import Ballooning, Hotpluggable, Migratable
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.lxc import cgroups
-from ganeti.model.names import DiskTemplate, HypervisorName, NicMode
+from ganeti.model.enums import DiskTemplate, HypervisorName, NicMode
 from ganeti.rpc.objects import NodeDisk, NodeNic
 
 pytestmark = [pytest.mark.root, pytest.mark.together("mounts")]

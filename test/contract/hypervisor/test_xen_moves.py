@@ -21,7 +21,7 @@ from rack import Rack, make_rack, stand_in_for_xl
 from ganeti import errors
 from ganeti.base import daemon, process
 from ganeti.hypervisor.xen.driver import XenHypervisor
-from ganeti.model.names import HypervisorName, MigrationState
+from ganeti.model.enums import HypervisorName, MigrationState
 from ganeti.net import certs
 from ganeti.paths import ROOTDIR_VARIABLE
 from ganeti.rpc.objects import MigrationStatus, NodeInstance

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ganeti import errors
 from ganeti.base import jsonio
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 
 texts = st.text(st.characters(codec="utf-8"))
 values = st.recursive(

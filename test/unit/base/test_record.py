@@ -81,6 +81,6 @@ def test_small_commands_load_nothing_that_takes_long(words: str, tmp_path: Path)
         "inspect",
         "msgspec",
         "ganeti.cli.generated",
-        "ganeti.model.names",
+        "ganeti.model.enums",
     ):
         assert name not in loaded

@@ -14,7 +14,7 @@ from ganeti.config import verify
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base, ipolicy
 from ganeti.model.config import Config, ConfigData
-from ganeti.model.names import AllocPolicy, DiskTemplate
+from ganeti.model.enums import AllocPolicy, DiskTemplate
 from ganeti.storage.registry import default_params
 
 

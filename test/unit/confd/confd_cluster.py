@@ -6,9 +6,9 @@ from ganeti import constants
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config, ConfigData
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate, HypervisorName
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, HypervisorName
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
 

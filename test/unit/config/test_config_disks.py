@@ -9,7 +9,7 @@ from ganeti import errors
 from ganeti.config import verify
 from ganeti.config.changes import Author
 from ganeti.model import base
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 
 WHO = Author(job=3)
 

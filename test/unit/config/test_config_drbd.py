@@ -12,7 +12,7 @@ from ganeti.config.job_claims import JobClaims
 from ganeti.config.store import Store
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 
 A, B, C = "node-1", "node-2", "node-3"
 

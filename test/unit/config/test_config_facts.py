@@ -14,8 +14,8 @@ from ganeti.config.job_claims import JobClaims
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import DiskTemplate
 from ganeti.model.nic import Nic
 from ganeti.model.repair_tags import PREFIX
 

@@ -21,8 +21,8 @@ from ganeti.config.history import History
 from ganeti.config.store import Store, read_config
 from ganeti.model import base
 from ganeti.model.config import Config
+from ganeti.model.enums import DiskTemplate
 from ganeti.model.filter_rule import FilterRule
-from ganeti.model.names import DiskTemplate
 from ganeti.paths import Paths
 
 WHO = Author(job=12, user="alice", reason="moving house")

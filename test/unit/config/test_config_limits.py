@@ -19,10 +19,10 @@ from ganeti.config import limits
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import marks
 from ganeti.model.config import Config
+from ganeti.model.enums import HypervisorName
 from ganeti.model.group import NodeGroup
 from ganeti.model.limits import Limits
 from ganeti.model.marks import Mark
-from ganeti.model.names import HypervisorName
 from ganeti.model.params import BackendParams
 from ganeti.opcodes import describe, registry, wire
 from ganeti.opcodes.base import OpCode

@@ -16,7 +16,8 @@ from ganeti.config.upgrade.upgrade import problems, upgrade
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate, DiskUuid
+from ganeti.model.enums import DiskTemplate
+from ganeti.model.ids import DiskUuid
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "config_3_0_2.json"
 V2_13 = 2_130_000

@@ -11,8 +11,8 @@ from ganeti.config import verify
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import DiskTemplate
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ganeti.config import volumes
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 
 
 def plain(name: str, size: int, group: str = "xenvg") -> Disk:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import DiskTemplate, HypervisorName
+from ganeti.model.enums import DiskTemplate, HypervisorName
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 

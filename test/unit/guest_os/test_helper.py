@@ -13,7 +13,8 @@ import pytest
 from ganeti import errors
 from ganeti.guest_os import definition, helper
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import DiskTemplate, DiskUuid, NetworkUuid
+from ganeti.model.enums import DiskTemplate
+from ganeti.model.ids import DiskUuid, NetworkUuid
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 

@@ -9,7 +9,7 @@ from ganeti import errors
 from ganeti.guest_os import environment
 from ganeti.guest_os.definition import OsDefinition
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import DiskMode
+from ganeti.model.enums import DiskMode
 from ganeti.rpc.objects import NodeInstance, NodeNic
 
 MakeInstance = Callable[..., NodeInstance]

@@ -23,7 +23,7 @@ from ganeti.hypervisor.abilities import (
 from ganeti.hypervisor.fake import FakeHypervisor
 from ganeti.hypervisor.fake_script import Method
 from ganeti.hypervisor.interface import AttachedDisk, Hypervisor
-from ganeti.model.names import DiskTemplate, MigrationState, RunState
+from ganeti.model.enums import DiskTemplate, MigrationState, RunState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ganeti.hypervisor.kvm import migration_plan, processors
-from ganeti.model.names import MigrationState
+from ganeti.model.enums import MigrationState
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "qmp.json"
 CASES: list[dict[str, Any]] = json.loads(RECORDED.read_text())["cases"]

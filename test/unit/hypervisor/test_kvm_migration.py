@@ -14,7 +14,7 @@ from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import firmware, journal, migration_plan
 from ganeti.hypervisor.kvm.params import load
 from ganeti.hypervisor.kvm.places import Places
-from ganeti.model.names import DiskTemplate, MigrationState
+from ganeti.model.enums import DiskTemplate, MigrationState
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance
 

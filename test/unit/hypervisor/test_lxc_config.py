@@ -15,7 +15,7 @@ from ganeti.hypervisor.lxc.cgroups import Layout
 from ganeti.hypervisor.lxc.container_config import BlockDisk, Node
 from ganeti.hypervisor.mounts import Mount
 from ganeti.hypervisor.registry import HYPERVISORS
-from ganeti.model.names import DiskMode, HypervisorName
+from ganeti.model.enums import DiskMode, HypervisorName
 from ganeti.rpc.objects import NodeInstance, NodeNic
 
 TABLE: dict[str, dict[str, dict[str, Any]]] = json.loads(

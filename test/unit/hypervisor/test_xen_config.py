@@ -15,7 +15,7 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.hypervisor.typed_params import load
 from ganeti.hypervisor.xen import domain_config
 from ganeti.hypervisor.xen.params import HvmParams, PvmParams
-from ganeti.model.names import DiskMode
+from ganeti.model.enums import DiskMode
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 

@@ -11,6 +11,7 @@ import pytest
 
 from ganeti import constants
 from ganeti.config import store
+from ganeti.locking.levels import BGL, LockLevel
 from ganeti.luxi.client import Client
 from ganeti.luxi.server import LuxiServer
 from ganeti.master.core import Core
@@ -20,7 +21,6 @@ from ganeti.model import ipolicy
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config, ConfigData
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import BGL, LockLevel
 from ganeti.model.node import Node
 from ganeti.net import certs
 from ganeti.paths import Paths

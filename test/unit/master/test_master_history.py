@@ -18,9 +18,9 @@ from ganeti.model import base
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config, ConfigData
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
 from ganeti.paths import Paths
 

@@ -9,7 +9,7 @@ import pytest
 
 from ganeti.config.store import Store
 from ganeti.master.node_leases import NodeLeases
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.ops.services import LeaseEnd
 from ganeti.recovery.lease import Grant, Stamp
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ganeti.config.store import Store
+from ganeti.locking.levels import BGL, LockLevel
 from ganeti.locking.manager import LockManager
 from ganeti.master import offline_notice
 from ganeti.master.offline_notice import OfflineNotice
-from ganeti.model.names import BGL, LockLevel
 from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.replica import MasterView

@@ -12,7 +12,7 @@ from one_process import OneProcess
 
 from ganeti import errors
 from ganeti.master.settling import Settling
-from ganeti.model.names import InstanceUuid
+from ganeti.model.ids import InstanceUuid
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import RightState, RunRight

@@ -11,9 +11,10 @@ from ganeti.model import base
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config, ConfigData
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate, HypervisorName, NodeRole
 from ganeti.model.group import NodeGroup
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, HypervisorName, NodeRole, NodeUuid
 from ganeti.model.node import Node
 
 

@@ -20,10 +20,10 @@ from ganeti.model.base import ConfigObject
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import ConfigData
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState, DiskMode, DiskTemplate, HypervisorName
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, DiskMode, DiskTemplate, HypervisorName
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node

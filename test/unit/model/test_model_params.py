@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ganeti import errors
-from ganeti.model import ipolicy, names, params, ssconf_keys
+from ganeti.locking.levels import LockLevel
+from ganeti.model import enums, ipolicy, params, ssconf_keys
 from ganeti.model.ipolicy import Shape
 from ganeti.model.params import BackendParams, NicParams, NodeParams
 
@@ -156,7 +157,7 @@ def test_the_builtin_policy_is_the_documented_one() -> None:
     (pair,) = policy["minmax"]
     assert set(policy) == {"minmax", "std", "disk-templates", "vcpu-ratio", "spindle-ratio"}
     assert set(pair["min"]) == set(pair["max"]) == set(policy["std"]) == set(ipolicy.SPEC_KEYS)
-    assert policy["disk-templates"] == sorted(names.DiskTemplate)
+    assert policy["disk-templates"] == sorted(enums.DiskTemplate)
     assert all(pair["min"][key] <= policy["std"][key] <= pair["max"][key] for key in policy["std"])
     assert ipolicy.violations(policy, shape()) == []
 
@@ -206,7 +207,7 @@ def test_one_of_several_ranges_is_enough_and_else_the_nearest_is_told() -> None:
 
 
 def test_levels_of_locks_are_in_order() -> None:
-    assert [level.label for level in sorted(names.LockLevel)] == [
+    assert [level.label for level in sorted(LockLevel)] == [
         "cluster",
         "instance",
         "disk",
@@ -220,17 +221,17 @@ def test_levels_of_locks_are_in_order() -> None:
 @pytest.mark.parametrize(
     ("enumeration", "values"),
     [
-        (names.HypervisorName, "chroot fake kvm lxc xen-hvm xen-pvm"),
-        (names.DiskTemplate, "blockdev diskless drbd ext file gluster plain rbd sharedfile"),
-        (names.AdminState, "down offline up"),
-        (names.AllocPolicy, "last_resort preferred unallocable"),
-        (names.NicMode, "bridged ext openvswitch routed"),
-        (names.RebootType, "full hard soft"),
-        (names.NodeRole, "C D M O R"),
-        (names.DiskMode, "ro rw"),
-        (names.TagKind, "cluster disk instance network node nodegroup"),
+        (enums.HypervisorName, "chroot fake kvm lxc xen-hvm xen-pvm"),
+        (enums.DiskTemplate, "blockdev diskless drbd ext file gluster plain rbd sharedfile"),
+        (enums.AdminState, "down offline up"),
+        (enums.AllocPolicy, "last_resort preferred unallocable"),
+        (enums.NicMode, "bridged ext openvswitch routed"),
+        (enums.RebootType, "full hard soft"),
+        (enums.NodeRole, "C D M O R"),
+        (enums.DiskMode, "ro rw"),
+        (enums.TagKind, "cluster disk instance network node nodegroup"),
         (
-            names.InstanceStatus,
+            enums.InstanceStatus,
             "ADMIN_down ADMIN_offline ERROR_down ERROR_nodedown ERROR_nodeoffline ERROR_up"
             " ERROR_wrongnode USER_down running",
         ),

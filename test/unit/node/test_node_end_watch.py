@@ -16,7 +16,7 @@ from ganeti import errors
 from ganeti.base import process
 from ganeti.hypervisor.fake import FakeHypervisor
 from ganeti.hypervisor.xen import domain_ends
-from ganeti.model.names import RunState
+from ganeti.model.enums import RunState
 from ganeti.node import end_watch
 from ganeti.node.context import NodeContext
 from ganeti.node.end_watch import EndWatch

@@ -12,7 +12,7 @@ from waiting import wait_for
 
 from ganeti import errors
 from ganeti.hypervisor.fake import FakeHypervisor
-from ganeti.model.names import Consistency
+from ganeti.model.enums import Consistency
 from ganeti.node.context import NodeContext
 from ganeti.node.holds import Holds
 from ganeti.paths import Paths

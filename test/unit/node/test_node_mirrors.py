@@ -12,7 +12,7 @@ from local_node import LocalNode
 from storage_nodes import StorageNodes
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.node.context import NodeContext
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk

@@ -10,7 +10,7 @@ from local_node import LocalNode
 from node_samples import INSTANCE, again, disk, instance, misbehave, say
 
 from ganeti import errors
-from ganeti.model.names import HotplugAction, HotplugTarget, MigrationState
+from ganeti.model.enums import HotplugAction, HotplugTarget, MigrationState
 from ganeti.node.context import NodeContext
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeInstance, RightState

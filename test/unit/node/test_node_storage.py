@@ -15,7 +15,7 @@ from local_node import LocalNode
 from node_samples import INSTANCE, disk, instance
 
 from ganeti import errors
-from ganeti.model.names import LocalDisk
+from ganeti.model.enums import LocalDisk
 from ganeti.node.context import NodeContext
 from ganeti.node.disk_states import combine
 from ganeti.paths import Paths

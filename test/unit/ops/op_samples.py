@@ -13,9 +13,9 @@ from ganeti.config.job_claims import JobClaims
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate, HypervisorName
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, HypervisorName
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context

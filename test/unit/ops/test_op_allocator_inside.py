@@ -13,7 +13,8 @@ import pytest
 from one_process import OneProcess
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate, LockLevel
+from ganeti.locking.levels import LockLevel
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import EvacMode, InstCreateMode

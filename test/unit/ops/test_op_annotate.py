@@ -7,7 +7,7 @@ import op_samples as samples
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.ops import annotate
 from ganeti.rpc.objects import localised
 from ganeti.rpc.wire import encode

@@ -16,8 +16,8 @@ from one_process import OneProcess
 from ganeti import errors
 from ganeti.config.changes import Author, Draft
 from ganeti.model.disk import Disk
+from ganeti.model.ids import DiskUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskUuid
 from ganeti.opcodes import registry, wire
 from ganeti.opcodes.describe import parameters
 

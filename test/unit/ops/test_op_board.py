@@ -11,8 +11,8 @@ from op_samples import config, node, with_instance
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState, DiskTemplate
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, DiskTemplate
 from ganeti.ops.board.claims import Claim
 from ganeti.ops.board.convert import Converter
 from ganeti.ops.board.keeper import Boards

@@ -11,7 +11,7 @@ from one_process import OneProcess
 
 from ganeti import errors
 from ganeti.hypervisor.fake import FakeHypervisor
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.opcodes.devices import NicChange, NicParams

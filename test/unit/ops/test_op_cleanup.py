@@ -9,7 +9,7 @@ import pytest
 from one_process import OneProcess
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.opcodes.instance_move import OpInstanceMigrate

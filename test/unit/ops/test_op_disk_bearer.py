@@ -9,7 +9,7 @@ from ganeti import errors
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.ops.planning import disk_bearer
 
 

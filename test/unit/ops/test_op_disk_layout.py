@@ -11,7 +11,7 @@ from ganeti import errors
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskMode, DiskTemplate
+from ganeti.model.enums import DiskMode, DiskTemplate
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance_create import OpInstanceCreate

@@ -10,9 +10,9 @@ import op_samples
 import pytest
 
 from ganeti import errors
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import LockLevel
 from ganeti.ops.targets import disk as disk_target
 
 Edit = Callable[[Config], Config]

@@ -7,7 +7,7 @@ import pytest
 from ganeti import errors
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskMode, DiskTemplate
+from ganeti.model.enums import DiskMode, DiskTemplate
 from ganeti.opcodes.devices import DiskParams
 from ganeti.ops.planning import disk_settings
 

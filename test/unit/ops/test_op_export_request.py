@@ -10,7 +10,7 @@ from op_samples import config, with_cluster
 from ganeti import errors
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.net import certs, cluster_trust
 from ganeti.opcodes import wire
 from ganeti.opcodes.backup import OpBackupExport

@@ -11,8 +11,8 @@ from ganeti import errors
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
 from ganeti.model.image import Image
-from ganeti.model.names import DiskTemplate
 from ganeti.opcodes import wire
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.planning import images, os_images

@@ -11,7 +11,7 @@ from ganeti import errors
 from ganeti.guest_os.export_config import ExportConfig, ExportedDisk
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 from ganeti.opcodes import wire

@@ -10,7 +10,7 @@ import pytest
 from one_process import OS_DIR, OneProcess
 
 from ganeti import errors
-from ganeti.model.names import AdminState, DiskTemplate
+from ganeti.model.enums import AdminState, DiskTemplate
 from ganeti.opcodes.cluster import OpClusterRepairDiskSizes
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import InstCreateMode

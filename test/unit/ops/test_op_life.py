@@ -11,13 +11,13 @@ from ganeti import constants, errors
 from ganeti.base.clock import SYSTEM
 from ganeti.config.job_claims import JobClaims
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.locking.manager import LockManager
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config, ConfigData
 from ganeti.model.instance import Instance
 from ganeti.model.job import Submitter
 from ganeti.model.limits import Limits
-from ganeti.model.names import LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterRename
 from ganeti.opcodes.instance import OpInstanceStartup

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ganeti import errors
-from ganeti.model.names import MigrationState
+from ganeti.model.enums import MigrationState
 from ganeti.ops.steps.relocation.migration import STALLED_AFTER, Progress, summary
 from ganeti.rpc.objects import MigrationStatus
 

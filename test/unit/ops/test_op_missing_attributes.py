@@ -10,8 +10,8 @@ from op_samples import change, config, node, put, with_instance
 from ganeti import errors
 from ganeti.model import base
 from ganeti.model.config import Config
+from ganeti.model.enums import DiskTemplate
 from ganeti.model.instance import Instance, Reservation
-from ganeti.model.names import DiskTemplate
 from ganeti.ops.planning import missing_attributes
 from ganeti.ops.targets import instance as target
 

@@ -11,7 +11,7 @@ import pytest
 from one_process import OneProcess
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.disk import OpDiskSetParams
 from ganeti.opcodes.enums import InstCreateMode

@@ -8,7 +8,7 @@ import pytest
 from one_process import OneProcess
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance import OpInstanceRename

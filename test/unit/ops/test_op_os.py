@@ -10,7 +10,7 @@ import pytest
 from one_process import OS_DIR, OneProcess
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import InstCreateMode

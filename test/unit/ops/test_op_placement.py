@@ -9,8 +9,8 @@ from ganeti import errors
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.ops.planning import placement
 from ganeti.ops.planning.placement import Reach
 

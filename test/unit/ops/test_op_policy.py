@@ -9,7 +9,7 @@ from op_samples import change, config, node, put, with_instance
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.ops.planning import policy
 
 EMPTY = config(node(2))

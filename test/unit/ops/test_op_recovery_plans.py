@@ -12,7 +12,7 @@ from ganeti import errors
 from ganeti.config import ssconf
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import AdminState
+from ganeti.model.enums import AdminState
 from ganeti.model.recovery import Attempt, Fencing
 from ganeti.opcodes import wire
 from ganeti.opcodes.cluster import OpClusterSetParams

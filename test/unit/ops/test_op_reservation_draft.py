@@ -11,8 +11,8 @@ from ganeti import errors
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskMode, DiskTemplate, HypervisorName
 from ganeti.model.instance import Instance, Reservation
-from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName
 from ganeti.model.network import Network
 from ganeti.opcodes.devices import DiskParams, NicParams
 from ganeti.opcodes.enums import InstCreateMode

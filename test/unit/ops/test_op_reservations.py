@@ -14,7 +14,7 @@ from one_process import OneProcess
 from ganeti import errors
 from ganeti.config.changes import Author
 from ganeti.model import base
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.devices import DiskChange, DiskParams, NicParams
 from ganeti.opcodes.enums import DdmFull, InstCreateMode
 from ganeti.opcodes.instance import OpInstanceRemove, OpInstanceRename, OpInstanceSetParams

@@ -10,8 +10,8 @@ from op_samples import config, node, with_instance
 from ganeti import errors
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.enums import Consistency, DiskTemplate
 from ganeti.model.instance import Instance
-from ganeti.model.names import Consistency, DiskTemplate
 from ganeti.model.snapshot import FrozenDisk, Snapshot
 from ganeti.ops.planning import snapshots
 

@@ -6,7 +6,7 @@ import pytest
 from op_samples import config, with_cluster, with_group
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.opcodes.placement import OpClusterCapacity
 from ganeti.ops.planning import supposed
 from ganeti.placement.facts import Cluster, Group

@@ -10,10 +10,11 @@ import pytest
 from op_samples import change, config, node, put, with_group, with_instance
 
 from ganeti import errors
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.config import Config
+from ganeti.model.enums import AdminState
 from ganeti.model.instance import Reservation
-from ganeti.model.names import AdminState, LockLevel
 from ganeti.model.network import Network
 from ganeti.model.notification import Notification
 from ganeti.opcodes.enums import StorageType

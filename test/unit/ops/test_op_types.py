@@ -10,8 +10,8 @@ import pytest
 import ganeti.ops
 from ganeti import errors
 from ganeti.model.disk import Disk
+from ganeti.model.ids import DiskUuid, InstanceUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskUuid, InstanceUuid
 from ganeti.opcodes.registry import all_opcodes
 from ganeti.ops import registry
 from ganeti.ops.targets.disk import DiskOperation

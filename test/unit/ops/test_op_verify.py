@@ -20,8 +20,8 @@ from ganeti.config.changes import Author
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState, DiskTemplate, HypervisorName
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, DiskTemplate, HypervisorName
 from ganeti.net import certs
 from ganeti.node import verify as node_verify
 from ganeti.opcodes.cluster import OpClusterVerifyConfig, OpClusterVerifyGroup

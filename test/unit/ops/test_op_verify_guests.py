@@ -9,7 +9,7 @@ from op_samples import Findings, change, config, node, put, with_instance
 
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import AdminState
+from ganeti.model.enums import AdminState
 from ganeti.ops.verification import guests
 
 

@@ -9,7 +9,7 @@ from op_samples import Findings, change, config, node, put, with_cluster, with_i
 
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import DiskTemplate, LocalDisk
+from ganeti.model.enums import DiskTemplate, LocalDisk
 from ganeti.ops.verification import mirrors
 from ganeti.rpc.objects import BlockDevStatus
 

@@ -10,8 +10,8 @@ from op_samples import Findings, change, config, node, put, with_cluster, with_g
 
 from ganeti.model import base
 from ganeti.model.config import Config
+from ganeti.model.enums import DiskTemplate, HypervisorName
 from ganeti.model.image import Image
-from ganeti.model.names import DiskTemplate, HypervisorName
 from ganeti.ops.verification import bridges, exports, files, hosts, images, ssh
 from ganeti.paths import Paths
 

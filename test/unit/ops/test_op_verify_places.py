@@ -10,7 +10,7 @@ from op_samples import config, node, put, with_instance
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.ops.verification import places
 
 NODES = (node(2), node(3), node(4))

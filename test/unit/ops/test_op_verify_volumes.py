@@ -9,7 +9,7 @@ from op_samples import Findings, change, config, node, put, with_cluster, with_i
 
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.ops.verification import storage
 
 

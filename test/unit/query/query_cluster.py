@@ -9,9 +9,9 @@ from typing import Any
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config, ConfigData
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState, AdminStateSource, DiskTemplate, HypervisorName
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, AdminStateSource, DiskTemplate, HypervisorName
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node

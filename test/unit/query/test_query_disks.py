@@ -5,8 +5,8 @@ from query_cluster import StubSources, config, instance, node
 
 from ganeti.errors import OpPrereqError
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import DiskTemplate
 from ganeti.query.classic import classic
 from ganeti.query.engine import Query
 

@@ -7,8 +7,8 @@ from query_cluster import StubSources, config, instance, large, node
 
 from ganeti.errors import OpPrereqError, ParameterError
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState, DiskTemplate
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import AdminState, DiskTemplate
 from ganeti.query import engine
 from ganeti.rpc.objects import Console, InstanceInfo
 

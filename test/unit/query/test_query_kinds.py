@@ -5,9 +5,9 @@ from query_cluster import StubSources, config, instance, node
 
 from ganeti.model import job as job_model
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState, AdminStateSource, DiskTemplate
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import AdminState, AdminStateSource, DiskTemplate
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 from ganeti.query import engine

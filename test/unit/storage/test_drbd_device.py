@@ -16,7 +16,7 @@ import pytest
 from storage_nodes import StorageNodes
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage.drbd import params, tool

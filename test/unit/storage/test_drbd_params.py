@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage.drbd import params, v84

@@ -11,7 +11,7 @@ import loop_provider
 import pytest
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage import external_provider, registry

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage.file import FileDevice

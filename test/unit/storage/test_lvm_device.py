@@ -10,7 +10,7 @@ import pytest
 from loop_lvm import LoopDisks
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.paths import Paths
 from ganeti.rpc.objects import BATCH, NodeDisk
 from ganeti.storage import registry

@@ -13,7 +13,7 @@ import network_storage
 import pytest
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
+from ganeti.model.enums import DiskTemplate
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage import gluster, rbd, registry

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ganeti import errors, paths
 from ganeti.luxi.client import QueryResult, Submission
 from ganeti.model import start_order
-from ganeti.model.names import AdminState, InstanceStatus
+from ganeti.model.enums import AdminState, InstanceStatus
 from ganeti.upkeep import instances, memory
 from ganeti.upkeep.memory import (
     FORGET_AFTER,

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from ganeti import constants, errors
 from ganeti.config.changes import Draft
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import HotplugAction
 from ganeti.model.instance import Instance
-from ganeti.model.names import HotplugAction, LockLevel
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams

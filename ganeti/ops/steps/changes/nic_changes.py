@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from ganeti import constants
+from ganeti.model.enums import HotplugAction
+from ganeti.model.ids import GroupUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import GroupUuid, HotplugAction
 from ganeti.model.nic import Nic
 from ganeti.opcodes.devices import NicChange, NicParams
 from ganeti.opcodes.enums import DdmFull

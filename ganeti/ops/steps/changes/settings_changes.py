@@ -12,8 +12,8 @@ from typing import Any
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.config import parameters
+from ganeti.model.enums import AdminState, AdminStateSource
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, AdminStateSource
 from ganeti.model.node import Node
 from ganeti.model.params import VALUE_DEFAULT, drop_defaults, expand_backend, fill
 from ganeti.opcodes.hidden import REDACTED, reveal_all

@@ -15,7 +15,7 @@ from ganeti.base.text import join_names
 from ganeti.config import candidates
 from ganeti.config.changes import Draft
 from ganeti.model import base
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.ops.steps import images

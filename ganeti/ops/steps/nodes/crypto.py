@@ -17,7 +17,7 @@ from ganeti.base import files
 from ganeti.base.text import join_names
 from ganeti.config.candidates import OLD_CERTIFICATE, without_old_certificates
 from ganeti.config.changes import Draft
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.net import certs, expiry, pem
 from ganeti.ops.operation import Context

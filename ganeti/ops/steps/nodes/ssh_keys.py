@@ -15,7 +15,7 @@ from ganeti import errors
 from ganeti.base import files
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
-from ganeti.model.names import NodeUuid
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.net import ssh_files
 from ganeti.ops.operation import Context

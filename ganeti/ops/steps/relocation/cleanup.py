@@ -7,9 +7,10 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.config import Config
+from ganeti.model.enums import RunState
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel, RunState
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate

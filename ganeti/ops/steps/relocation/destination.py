@@ -8,10 +8,11 @@ from typing import Protocol
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base, ipolicy
 from ganeti.model.config import Config
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.operation import Context

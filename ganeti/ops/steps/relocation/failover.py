@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ganeti import errors
+from ganeti.model.enums import AdminState, LocalDisk
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, LocalDisk
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
+from ganeti.model.enums import MigrationState
 from ganeti.model.instance import Instance
-from ganeti.model.names import MigrationState
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from ganeti import errors
 from ganeti.config.changes import Draft
+from ganeti.locking.levels import LockLevel
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from ganeti import errors
 from ganeti.base.clock import Deadline
 from ganeti.base.json_types import JsonObject
+from ganeti.model.enums import AdminState, MigrationState, RunState
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, MigrationState, RunState
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import AdminState
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.ops.operation import Context, Needs

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from ganeti import errors
 from ganeti.base.text import plural
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
+from ganeti.model.ids import InstanceUuid, NodeUuid
 from ganeti.model.instance import Reservation
-from ganeti.model.names import InstanceUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator import ask as allocator

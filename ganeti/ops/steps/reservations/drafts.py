@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from ganeti.config.changes import Draft
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base
-from ganeti.model.names import InstanceUuid, NodeUuid
+from ganeti.model.ids import InstanceUuid, NodeUuid
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import checks, reservation_draft
 from ganeti.ops.planning.reservation_draft import Drafted

@@ -7,10 +7,12 @@ from collections.abc import Collection, Sequence
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
+from ganeti.model.ids import GroupUuid, NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, GroupUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.request import NewInstance

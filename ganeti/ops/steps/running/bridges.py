@@ -12,8 +12,8 @@ from ganeti import errors
 from ganeti.base.text import plural
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.config import Config
+from ganeti.model.enums import NicMode
 from ganeti.model.instance import Instance
-from ganeti.model.names import NicMode
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
 from ganeti.net import interfaces

@@ -8,8 +8,9 @@ instance only by a right, and giving it one has changed the record of the primar
 from __future__ import annotations
 
 from ganeti import errors
+from ganeti.model.enums import RunState
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import NodeUuid, RunState
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import placement
 from ganeti.rpc.calls import NodeCalls

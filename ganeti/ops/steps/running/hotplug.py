@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ganeti import errors
 from ganeti.model.disk import Disk
+from ganeti.model.enums import HotplugAction, HotplugTarget
 from ganeti.model.instance import Instance
-from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.model.nic import Nic
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ganeti import errors
 from ganeti.config.changes import Draft
+from ganeti.model.enums import AdminState, AdminStateSource
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, AdminStateSource
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate

@@ -9,8 +9,8 @@ import msgspec
 from ganeti import errors
 from ganeti.config import volumes
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
 from ganeti.opcodes.devices import DiskParams
 from ganeti.ops import annotate

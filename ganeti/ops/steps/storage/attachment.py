@@ -8,8 +8,9 @@ from ganeti import errors
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
+from ganeti.model.ids import DiskUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, DiskUuid
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.enums import DdmFull
 from ganeti.ops import annotate

@@ -17,8 +17,9 @@ from ganeti.config import drbd
 from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.enums import DiskTemplate
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance import OpInstanceSetParams

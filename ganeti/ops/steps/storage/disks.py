@@ -18,8 +18,8 @@ from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
-from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context

@@ -9,8 +9,8 @@ from ganeti import errors
 from ganeti.config import snapshots as places
 from ganeti.config.changes import Draft
 from ganeti.model.disk import Disk
+from ganeti.model.enums import Consistency
 from ganeti.model.instance import Instance
-from ganeti.model.names import Consistency
 from ganeti.model.node import Node
 from ganeti.model.snapshot import Snapshot
 from ganeti.ops import annotate

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from ganeti.base.text import plural
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.names import InstanceUuid, NodeUuid
+from ganeti.model.ids import InstanceUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.ops.steps import node_checks

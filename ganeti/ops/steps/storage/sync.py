@@ -9,8 +9,8 @@ from enum import Enum
 from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.model.disk import Disk
+from ganeti.model.enums import LocalDisk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LocalDisk
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 
 from ganeti import errors
 from ganeti.base.text import join_names
+from ganeti.locking.levels import LockLevel
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context

@@ -1,22 +1,11 @@
-"""Identities and enumerations; the values are the wire strings."""
+"""Enumerations of the model; the values are the wire strings."""
 
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
-from typing import NewType
 
 from ganeti.model.drivers import DiskTemplate as DiskTemplate
 from ganeti.model.drivers import HypervisorName as HypervisorName
-
-NodeUuid = NewType("NodeUuid", str)
-GroupUuid = NewType("GroupUuid", str)
-InstanceUuid = NewType("InstanceUuid", str)
-DiskUuid = NewType("DiskUuid", str)
-NetworkUuid = NewType("NetworkUuid", str)
-ImageUuid = NewType("ImageUuid", str)
-SnapshotUuid = NewType("SnapshotUuid", str)
-JobId = NewType("JobId", int)
-
 
 #: Computed template of an instance whose disks differ.
 MIXED_TEMPLATE = "mixed"
@@ -148,27 +137,6 @@ class RebootType(StrEnum):
     FULL = "full"
     HARD = "hard"
     SOFT = "soft"
-
-
-class LockLevel(IntEnum):
-    """Levels in the order in which they must be taken."""
-
-    CLUSTER = 0
-    INSTANCE = 1
-    DISK = 2
-    NODEGROUP = 3
-    NODE = 4
-    NODE_RES = 5
-    NETWORK = 6
-
-    @property
-    def label(self) -> str:
-        """Name on the wire and in lists."""
-        return self.name.lower().replace("_", "-")
-
-
-#: Name of the one lock of the cluster level.
-BGL = "BGL"
 
 
 class TagKind(StrEnum):
