@@ -25,9 +25,9 @@ WATCHER: Final = "ganeti-watcher"
 #: Who asked, in the reason trail of every job of the watcher.
 WATCHER_SOURCE: Final = "gnt:watcher"
 #: Sources of the reasons of jobs with which the master recovers from the death of a node.
-NODE_WATCH_SOURCE: Final = "gnt:master:node-watch"
-RETRIES_SOURCE: Final = "gnt:master:retries"
-RECOVERY_SOURCES: Final = frozenset({NODE_WATCH_SOURCE, RETRIES_SOURCE})
+FENCING_SOURCE: Final = "gnt:master:node-watch"
+LATE_STARTS_SOURCE: Final = "gnt:master:retries"
+RECOVERY_SOURCES: Final = frozenset({FENCING_SOURCE, LATE_STARTS_SOURCE})
 
 #: User that the remote API runs as; it hands in jobs for its own users.
 RAPI_USER: Final = "gnt-rapi"

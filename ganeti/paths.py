@@ -104,7 +104,7 @@ class Paths:
 
     @property
     def findings(self) -> Path:
-        """What the last verifications found, see ``master/verdicts.py``."""
+        """What the last verifications found, see ``master/findings.py``."""
         return self.data / "verify-findings.json"
 
     @property

@@ -167,7 +167,7 @@ class Failover:
     def _vote(self) -> dict[NodeUuid, Answer[MasterView]]:
         if self.how.no_voting:
             return vote.ask(self.config, self.rpc)
-        return vote.hold(
+        return vote.run_vote(
             self.config,
             self.rpc,
             self._read_own_state(),

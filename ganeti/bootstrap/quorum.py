@@ -4,7 +4,7 @@ Runs on the master node. The dead nodes are marked offline and are not candidate
 that are left decide alone. Nobody can prove from here that they are dead: cut off, they can elect a
 master of their own. So the administrator must say it, none of them may answer, and the new term is
 far ahead of all others: a rival is refused, and stops, as soon as one side reaches the other (see
-``master/offline_notice.py``).
+``master/demotion.py``).
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ def ask(config: Config, rpc: NodeRpc) -> dict[NodeUuid, Answer[MasterView]]:
     return rpc.call_many(_voters(config), NodeCalls.master_view)
 
 
-def hold(
+def run_vote(
     config: Config,
     rpc: NodeRpc,
     own: Own,

@@ -43,10 +43,10 @@ def _parts(step: Step) -> list[tuple[str, str]]:
     target = step.before.board.nodes[move.target].name if move.target != NOWHERE else ""
     migrate, replace = ("migrate", ""), ("replace", target)
     return {
-        Kind.FAILOVER: [migrate],
+        Kind.TO_SECONDARY: [migrate],
         Kind.REPLACE_SECONDARY: [replace],
-        Kind.FAILOVER_REPLACE: [migrate, replace],
-        Kind.REPLACE_FAILOVER: [replace, migrate],
+        Kind.TO_SECONDARY_REPLACE: [migrate, replace],
+        Kind.REPLACE_TO_SECONDARY: [replace, migrate],
         Kind.REPLACE_PRIMARY: [migrate, replace, migrate],
         Kind.TO_ANY: [("migrate", target)],
     }[move.kind]

@@ -23,7 +23,7 @@ from msgspec import Meta
 from ganeti import errors
 from ganeti.base import files, process, typed
 from ganeti.base.clock import Deadline
-from ganeti.hypervisor import host, mounts, occupants, root_fs, scope, typed_params
+from ganeti.hypervisor import host, mounts, occupants, root_fs, systemd_scope, typed_params
 from ganeti.hypervisor.interface import AttachedDisk, HvParams, Hypervisor, NodeInfo, Traits
 from ganeti.model.enums import RunState
 from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
@@ -154,7 +154,7 @@ class ChrootHypervisor(Hypervisor):
         path = self._log_file(name)
         try:
             files.ensure_dir(path.parent, 0o750)
-            before = scope.enter(self.paths, name) if verb == _BEGIN else []
+            before = systemd_scope.enter(self.paths, name) if verb == _BEGIN else []
             argv = [*before, "chroot", str(self._point(name)), script, verb]
             return process.run(argv, timeout=timeout, cwd=Path("/"), log=path)
         except (OSError, errors.CommandError) as err:

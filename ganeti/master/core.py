@@ -22,18 +22,18 @@ from ganeti.locking.manager import LockManager
 from ganeti.master import facts, room
 from ganeti.master.address import Address
 from ganeti.master.channel import Snapshot, State
+from ganeti.master.demotion import Demotion
 from ganeti.master.distribution import Distribution
+from ganeti.master.fencing import Fencer
+from ganeti.master.findings import Findings
+from ganeti.master.late_starts import LateStarts
 from ganeti.master.lease import Lease
 from ganeti.master.node_leases import NodeLeases
-from ganeti.master.node_watch import NodeWatch
-from ganeti.master.offline_notice import OfflineNotice
 from ganeti.master.replication import Replication
 from ganeti.master.request_tally import RequestTally
-from ganeti.master.retries import Retries
 from ganeti.master.settling import Settling
 from ganeti.master.sources import MasterSources
 from ganeti.master.survey import Survey
-from ganeti.master.verdicts import Verdicts
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.finding import Finding
@@ -44,12 +44,12 @@ from ganeti.ops.board.keeper import Boards
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
 from ganeti.ops.services import LeaseEnd
-from ganeti.ops.steps.nodes import rescue
+from ganeti.ops.steps.nodes import failover_places
 from ganeti.paths import Paths
 from ganeti.query import engine
 from ganeti.recovery import bounds
 from ganeti.rpc.client import NodeRpc
-from ganeti.rpc.objects import RunEpoch
+from ganeti.rpc.objects import RunNumber
 from ganeti.rpc.rounds import Rounds
 
 _LOG = logging.getLogger(__name__)
@@ -94,13 +94,13 @@ class Core:
         self.tally = JobTally(self.queue)
         self.boards = Boards(self.queue.has_ended)
         self.distribution = Distribution(self.store, self.rpc)
-        self.offline_notice = OfflineNotice(self.store, self.rpc, self.locks)
+        self.demotion = Demotion(self.store, self.rpc, self.locks)
         self.address = Address(self.store, self.rpc)
         self.settling = Settling(self.store, self.rpc, self.queue)
         self.lease = Lease(self._failover_after, self.replication.find_contact, clock)
         self.node_leases = NodeLeases(self.store, self.lease.count_left, clock)
         self.rpc.leases = self.node_leases
-        self.node_watch = NodeWatch(
+        self.fencer = Fencer(
             self.store,
             self.rpc,
             self.node_leases,
@@ -108,14 +108,16 @@ class Core:
             is_paused=self._is_paused,
             clock=clock,
         )
-        self.retries = Retries(
+        self.late_starts = LateStarts(
             self.store,
             self.queue,
-            lambda node: rescue.find_places(self._context(room.NoJob()), node, everything=False),
+            lambda node: failover_places.find_places(
+                self._context(room.NoJob()), node, everything=False
+            ),
             is_paused=self._is_paused,
             clock=clock,
         )
-        self.verdicts = Verdicts(paths, clock)
+        self.findings = Findings(paths, clock)
         self.survey = Survey(
             self.store,
             self.rpc,
@@ -158,12 +160,12 @@ class Core:
         self.lease.start()
         self.queue.set_rules(config.data.filters.values())
         self.distribution.start()
-        self.offline_notice.start()
+        self.demotion.start()
         self.queue.start()
         self.address.start()
         self.settling.start()
-        self.node_watch.start()
-        self.retries.start()
+        self.fencer.start()
+        self.late_starts.start()
         self.survey.start()
 
     def vote(self, *, alone: bool, patience: float) -> None:
@@ -187,7 +189,7 @@ class Core:
             self.replication.alone = True
             answers = vote.ask(config, self.rpc)
         else:
-            answers = vote.hold(config, self.rpc, own, failover=False, patience=patience)
+            answers = vote.run_vote(config, self.rpc, own, failover=False, patience=patience)
         self._claimed = self.clock.monotonic()
         number = vote.claim(config, self.rpc, own, answers, alone=alone)
         _LOG.info("master in term %d", number)
@@ -213,7 +215,7 @@ class Core:
         if before.cluster.auto_failover_after != after.cluster.auto_failover_after:
             self.lease.note_change()
         if before.cluster.auto_fence_after != after.cluster.auto_fence_after:
-            self.node_watch.note_change()
+            self.fencer.note_change()
         if before.data.filters is not after.data.filters:
             self.queue.set_rules(after.data.filters.values())
 
@@ -242,14 +244,14 @@ class Core:
         """
         self.lease.stop()
         self.address.stop()
-        self.node_watch.stop()
-        self.node_watch.release_nodes()
-        self.retries.stop()
+        self.fencer.stop()
+        self.fencer.release_nodes()
+        self.late_starts.stop()
         self.survey.stop()
         self.settling.stop()
         done = self.queue.stop(timeout)
         self.distribution.stop()
-        self.offline_notice.stop()
+        self.demotion.stop()
         self.store.close()
         self.replication.stop(FLUSH_TIMEOUT)
         self.rpc.stop()
@@ -297,7 +299,7 @@ class Core:
     def replication_failure(self, candidate: NodeUuid) -> str:
         return self.replication.failure_of(candidate)
 
-    def run_epoch(self) -> RunEpoch:
+    def run_epoch(self) -> RunNumber:
         return self.rpc.epoch, next(self._run_numbers)
 
     def hold_lease_back(self, node: NodeUuid) -> AbstractContextManager[LeaseEnd]:
@@ -307,4 +309,4 @@ class Core:
         return self.queue.has_ended(job_id)
 
     def note_findings(self, part: str, findings: Sequence[Finding]) -> None:
-        self.verdicts.note(part, findings)
+        self.findings.note(part, findings)

@@ -115,7 +115,7 @@ def _add_node(sheet: Sheet, core: Core, config: Config, node: Node) -> None:
     role = node.role(config.cluster.master_node).value
     sheet.add("node_info", (node.name, config.groups[node.group].name, role), 1)
     sheet.add("node_offline", name, int(node.offline))
-    sheet.add("node_fenced", name, int(core.node_watch.was_fenced(node.uuid)))
+    sheet.add("node_fenced", name, int(core.fencer.was_fenced(node.uuid)))
     state = None if node.offline else core.survey.nodes.get(node.uuid)
     if state is None:
         return

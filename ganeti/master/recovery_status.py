@@ -155,7 +155,7 @@ def find_instances(core: Core, config: Config, now: float) -> Iterator[JsonObjec
 def _judge(core: Core, item: Instance, node: Node) -> tuple[State, str]:
     """The state of an instance that may start elsewhere and did not yet, and why."""
     attempt = recovery.find_attempt(item, node)
-    missing = core.retries.roomless.get(node.uuid, {}).get(item.handle)
+    missing = core.late_starts.roomless.get(node.uuid, {}).get(item.handle)
     if missing is not None:
         return State.WAITING, f"no room: {missing}"
     if attempt is None:

@@ -9,7 +9,7 @@ import msgspec
 
 from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
-from ganeti.master.verdicts import Known
+from ganeti.master.findings import Known
 from ganeti.model.config import Config
 from ganeti.model.ids import DiskUuid
 from ganeti.paths import Paths
@@ -72,14 +72,14 @@ def list_certificates(core: Core, config: Config, now: float) -> list[JsonObject
 
 def list_findings(core: Core, config: Config) -> list[Known]:
     """What the last verifications of the configuration and of all node groups found."""
-    parts = core.verdicts.parts
+    parts = core.findings.parts
     wanted = ["", *config.groups]
     return [known for part in wanted if part in parts for known in parts[part].findings]
 
 
 def oldest_verification(core: Core, config: Config) -> float | None:
     """When the part that was verified longest ago was; None while one never was on this master."""
-    parts = core.verdicts.parts
+    parts = core.findings.parts
     if any(part not in parts for part in ("", *config.groups)):
         return None
     return min(parts[part].time for part in ("", *config.groups))

@@ -21,13 +21,13 @@ from ganeti.model.enums import RunState
 from ganeti.model.ids import InstanceUuid
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.run_rights import RunRightCalls
-from ganeti.rpc.objects import NodeInstance, RightState, RunEpoch, RunRight
+from ganeti.rpc.objects import NodeInstance, RightState, RunNumber, RunRight
 
 _UUID = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z-]{0,63}")
-NEVER: RunEpoch = (0, 0)
+NEVER: RunNumber = (0, 0)
 
 
-def refusal(known: RunRight | None, name: str, epoch: RunEpoch, state: RightState) -> str | None:
+def refusal(known: RunRight | None, name: str, epoch: RunNumber, state: RightState) -> str | None:
     """Why a right may not follow the known one, None when it may. Pure.
 
     A newer right prevails: the master decides who gets the instance. A plain start is held to
@@ -69,7 +69,7 @@ def _describe_state(known: RunRight) -> str:
             return "it belongs here"
 
 
-def _text(epoch: RunEpoch) -> str:
+def _text(epoch: RunNumber) -> str:
     return f"{epoch[0]}.{epoch[1]}"
 
 

@@ -14,7 +14,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.nic import Nic
 from ganeti.model.params import fill
 from ganeti.ops import cloud_init
-from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic, PlacedDisk, RunEpoch
+from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic, PlacedDisk, RunNumber
 from ganeti.storage.registry import TEMPLATES
 
 
@@ -110,7 +110,7 @@ def instance(
     beparams: Mapping[str, object] | None = None,
     osparams: Mapping[str, object] | None = None,
     disks: list[Disk] | None = None,
-    run_epoch: RunEpoch = (0, 0),
+    run_epoch: RunNumber = (0, 0),
 ) -> NodeInstance:
     """An instance with complete parameters; the keyword arguments override for this call only.
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from ganeti.base.json_types import JsonObject
 from ganeti.model.finding import Finding
 from ganeti.model.ids import NodeUuid
-from ganeti.rpc.objects import RunEpoch
+from ganeti.rpc.objects import RunNumber
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Services(Protocol):
         A candidate that lags is tried again first, which blocks for some seconds.
         """
 
-    def run_epoch(self) -> RunEpoch:
+    def run_epoch(self) -> RunNumber:
         """The number of a new run right; never issued twice."""
 
     def hold_lease_back(self, node: NodeUuid) -> AbstractContextManager[LeaseEnd]:

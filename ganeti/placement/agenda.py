@@ -178,7 +178,7 @@ def size_of(item: Instance, kind: Kind) -> int:
     """MiB that a kind of move of an instance copies; a reservation copies nothing."""
     if item.forthcoming:
         return 0
-    replaced = kind not in (Kind.FAILOVER, Kind.TO_ANY)
+    replaced = kind not in (Kind.TO_SECONDARY, Kind.TO_ANY)
     migrations = {Kind.REPLACE_SECONDARY: 0, Kind.REPLACE_PRIMARY: 2}.get(kind, 1)
     return replaced * item.disk + migrations * item.memory * item.runs
 

@@ -76,7 +76,7 @@ def find_best(layout: Layout, limits: Limits) -> Move | None:
         if lowest == np.inf:
             continue
         for i, j in np.argwhere(scores <= lowest + CLOSE):
-            target = NOWHERE if kind is Kind.FAILOVER else int(judge.targets[j])
+            target = NOWHERE if kind is Kind.TO_SECONDARY else int(judge.targets[j])
             found.append((float(scores[i, j]), int(rows[i]), target, order, kind))
     if lowest == np.inf:
         return None

@@ -82,7 +82,7 @@ def _move(layout: Layout, fits: Fits, but: int = NOWHERE) -> Hint | None:
         for kind, target in _ways(judge, i):
             primary, secondary = move_kinds.places_after(layout, kind, i, target)
             if fits(layout.move(i, primary, secondary)):
-                goal = board.nodes[target if kind is not Kind.FAILOVER else primary].name
+                goal = board.nodes[target if kind is not Kind.TO_SECONDARY else primary].name
                 return Hint(Change.MOVE, board.instances[i].name, goal)
     return None
 
@@ -103,7 +103,7 @@ def _ways(judge: Judge, index: int) -> Iterator[tuple[Kind, int]]:
         scores = judge.scores(kind, rows)[0]
         if scores.size and np.isfinite(scores).any():
             best = int(np.argmin(scores))
-            yield kind, NOWHERE if kind is Kind.FAILOVER else int(judge.targets[best])
+            yield kind, NOWHERE if kind is Kind.TO_SECONDARY else int(judge.targets[best])
 
 
 def _find_smaller(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint | None:

@@ -13,29 +13,29 @@ from ganeti.placement.use import NOWHERE
 class Kind(StrEnum):
     """How an instance moves; ``f`` migrates to the secondary, ``r`` makes another secondary."""
 
-    FAILOVER = "f"
+    TO_SECONDARY = "f"
     REPLACE_SECONDARY = "r:{}"
-    FAILOVER_REPLACE = "f r:{}"
-    REPLACE_FAILOVER = "r:{} f"
+    TO_SECONDARY_REPLACE = "f r:{}"
+    REPLACE_TO_SECONDARY = "r:{} f"
     REPLACE_PRIMARY = "f r:{} f"
     TO_ANY = "fa:{}"
 
 
 #: Kinds by what they need: without a target, with a target, on shared storage.
 MIRRORED = (
-    Kind.FAILOVER,
+    Kind.TO_SECONDARY,
     Kind.REPLACE_SECONDARY,
-    Kind.REPLACE_FAILOVER,
+    Kind.REPLACE_TO_SECONDARY,
     Kind.REPLACE_PRIMARY,
-    Kind.FAILOVER_REPLACE,
+    Kind.TO_SECONDARY_REPLACE,
 )
 
 #: Where primary and secondary are after a move: old primary, old secondary, target or nowhere.
 AFTER = {
-    Kind.FAILOVER: ("s", "p"),
+    Kind.TO_SECONDARY: ("s", "p"),
     Kind.REPLACE_SECONDARY: ("p", "t"),
-    Kind.FAILOVER_REPLACE: ("s", "t"),
-    Kind.REPLACE_FAILOVER: ("t", "p"),
+    Kind.TO_SECONDARY_REPLACE: ("s", "t"),
+    Kind.REPLACE_TO_SECONDARY: ("t", "p"),
     Kind.REPLACE_PRIMARY: ("t", "s"),
     Kind.TO_ANY: ("t", "-"),
 }

@@ -104,14 +104,14 @@ class Judge:
         shared = np.flatnonzero(wanted & (mirror == Mirror.EVERY_NODE))
         usable = pairs[board.online[second[pairs]]]
         if limits.instance_moves:
-            yield Kind.FAILOVER, usable
+            yield Kind.TO_SECONDARY, usable
         if limits.disk_moves:
             yield Kind.REPLACE_SECONDARY, pairs
             if limits.instance_moves:
                 if not limits.restricted_migration:
-                    yield Kind.REPLACE_FAILOVER, pairs
+                    yield Kind.REPLACE_TO_SECONDARY, pairs
                     yield Kind.REPLACE_PRIMARY, usable
-                yield Kind.FAILOVER_REPLACE, usable
+                yield Kind.TO_SECONDARY_REPLACE, usable
         if limits.instance_moves:
             yield Kind.TO_ANY, shared
 
@@ -129,7 +129,7 @@ class _Batch:
         self.layout, self.board = layout, board
         self.p = layout.primary[rows][:, None]
         self.s = layout.secondary[rows][:, None]
-        none = kind is Kind.FAILOVER
+        none = kind is Kind.TO_SECONDARY
         self.t: Ints = np.array([[0]]) if none else judge.targets[None, :]
         nowhere: Ints = np.array([[NOWHERE]])
         where = {"p": self.p, "s": self.s, "t": self.t, "-": nowhere}
@@ -310,7 +310,7 @@ class _Batch:
         board = self.board
         p, s, t, q = self.p, self.s, self.t, self.new_primary
         allowed: Bools = np.ones((1, 1), dtype=bool)
-        if self.kind is not Kind.FAILOVER:
+        if self.kind is not Kind.TO_SECONDARY:
             allowed = allowed & (t != p)
             if self.kind is not Kind.TO_ANY:
                 allowed = allowed & (t != s)
@@ -323,7 +323,7 @@ class _Batch:
             allowed = allowed & ((board.may_migrate[p, s] & board.may_migrate[s, q]) | self.forced)
         elif AFTER[self.kind][0] != "p":
             allowed = allowed & (board.may_migrate[p, q] | self.forced)
-        if self.kind is not Kind.FAILOVER and self.kind is not Kind.TO_ANY:
+        if self.kind is not Kind.TO_SECONDARY and self.kind is not Kind.TO_ANY:
             allowed = allowed & self._room_for_disks(t)
         if self.kind is not Kind.TO_ANY:
             first, second = AFTER[self.kind]

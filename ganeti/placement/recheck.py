@@ -44,7 +44,7 @@ def explain_refusal(
     if not any(kind is one and index in rows for one, rows in judge.movable()):
         return "its disks or its other node do not allow this move now"
     scores = judge.scores(kind, np.array([index], dtype=np.int64))[0]
-    at = 0 if kind is Kind.FAILOVER else np.flatnonzero(judge.targets == target)
+    at = 0 if kind is Kind.TO_SECONDARY else np.flatnonzero(judge.targets == target)
     value = float(np.min(scores[at], initial=np.inf))
     if value == np.inf:
         return _describe_missing(layout, index, goal) or (
@@ -67,7 +67,7 @@ def way(layout: Layout, index: int, goal: Sequence[int]) -> tuple[Kind, int] | N
     target = fresh[0] if len(fresh) == 1 else NOWHERE
     mirrored = int(layout.secondary[index]) != NOWHERE
     for kind in Kind:
-        if (kind is Kind.TO_ANY) == mirrored or (kind is Kind.FAILOVER) == bool(fresh):
+        if (kind is Kind.TO_ANY) == mirrored or (kind is Kind.TO_SECONDARY) == bool(fresh):
             continue
         if places_after(layout, kind, index, target) == (primary, secondary):
             return kind, target

@@ -203,10 +203,10 @@ def _kinds(item: Instance, mode: Leave, away: frozenset[str]) -> tuple[Kind, ...
     if mode is Leave.SECONDARY or (mode is Leave.ALL and item.primary not in away):
         return (Kind.REPLACE_SECONDARY,)
     if mode is Leave.PRIMARY:
-        return (Kind.FAILOVER,)
+        return (Kind.TO_SECONDARY,)
     if item.secondary in away:
         return ()
-    return (Kind.FAILOVER_REPLACE, Kind.REPLACE_PRIMARY)
+    return (Kind.TO_SECONDARY_REPLACE, Kind.REPLACE_PRIMARY)
 
 
 def _choose_best(
@@ -216,7 +216,11 @@ def _choose_best(
     rows = np.array([index], dtype=np.int64)
     for kind in kinds:
         second = int(layout.secondary[index])
-        through_second = kind in (Kind.FAILOVER, Kind.FAILOVER_REPLACE, Kind.REPLACE_PRIMARY)
+        through_second = kind in (
+            Kind.TO_SECONDARY,
+            Kind.TO_SECONDARY_REPLACE,
+            Kind.REPLACE_PRIMARY,
+        )
         if through_second and (not board.online[second] or board.nodes[second].name in away):
             continue
         scores = judge.scores(kind, rows)[0]
@@ -224,7 +228,7 @@ def _choose_best(
             continue
         at = int(np.argmin(scores))
         if np.isfinite(scores[at]):
-            return kind, NOWHERE if kind is Kind.FAILOVER else int(judge.targets[at])
+            return kind, NOWHERE if kind is Kind.TO_SECONDARY else int(judge.targets[at])
     return None
 
 
@@ -261,11 +265,11 @@ def steps_of(layout: Layout, item: Instance, kind: Kind, target: int) -> tuple[S
     if kind is Kind.REPLACE_SECONDARY:
         return (replace,)
     move = _move(board.cluster, item)
-    if kind is Kind.FAILOVER:
+    if kind is Kind.TO_SECONDARY:
         return (move,)
-    if kind is Kind.FAILOVER_REPLACE:
+    if kind is Kind.TO_SECONDARY_REPLACE:
         return (move, replace)
-    if kind is Kind.REPLACE_FAILOVER:
+    if kind is Kind.REPLACE_TO_SECONDARY:
         return (replace, move)
     # after the first step it runs on its old secondary node, which is well
     return (move, replace, Step(Verb.MIGRATE))

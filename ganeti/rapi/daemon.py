@@ -27,10 +27,10 @@ from ganeti.net.tls.contexts import Identity, ReloadableContext
 from ganeti.rapi import access_log, failures, scrape_server, scrapes, web_files
 from ganeti.rapi.app import make_app
 from ganeti.rapi.authenticate import Authenticator
-from ganeti.rapi.clients import Clients
 from ganeti.rapi.console_routes import CONSOLES, TICKETS
 from ganeti.rapi.consoles import Consoles
 from ganeti.rapi.login import DOOR, SESSIONS
+from ganeti.rapi.luxi_connections import Clients
 from ganeti.rapi.oidc_routes import PROVIDERS
 from ganeti.rapi.sessions import Sessions
 from ganeti.rapi.tickets import Tickets

@@ -17,7 +17,7 @@ from ganeti.model.enums import DiskMode, DiskTemplate, HypervisorName, LocalDisk
 from ganeti.model.ids import DiskUuid, InstanceUuid, NetworkUuid, NodeUuid
 
 #: How new a right to run an instance is: the master's term, and a number that grows within it.
-RunEpoch = tuple[int, int]
+RunNumber = tuple[int, int]
 
 
 #: Key of ``NodeDisk.dynamic_params`` of a logical volume that is to be made: sizes in MiB of the
@@ -105,7 +105,7 @@ class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
     serial_no: int = 1
     tags: tuple[str, ...] = ()
     #: set for calls that grant or use the run right of the instance; (0, 0): none
-    run_epoch: RunEpoch = (0, 0)
+    run_epoch: RunNumber = (0, 0)
     #: files for the disk that cloud-init reads (name -> content); they may have secrets
     seed: dict[str, str] = {}
 
@@ -158,7 +158,7 @@ class RunRight(msgspec.Struct, kw_only=True, frozen=True):
 
     uuid: InstanceUuid
     name: str
-    epoch: RunEpoch
+    epoch: RunNumber
     state: RightState
     #: name of the other node while the instance is on its way
     peer: str = ""

@@ -18,7 +18,7 @@ from ganeti.watcher import (
     daemons,
     disks,
     hooks,
-    maintenance,
+    offline_node,
     reservations,
     status,
     versions,
@@ -32,7 +32,7 @@ NODE_TASKS: Mapping[str, NodeTask] = {
     "versions": versions.run,
     "daemons": daemons.run,
     "hooks": hooks.run,
-    "maintenance": maintenance.run,
+    "offline": offline_node.run,
 }
 #: The same for the master node.
 TASKS: Mapping[str, Task] = {

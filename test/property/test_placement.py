@@ -90,7 +90,7 @@ def test_judging_all_moves_at_once_is_judging_each(made: Cluster) -> None:
     for kind, rows in judge.movable():
         scores = judge.scores(kind, rows)
         for i, j in itertools.islice(zip(*(scores < float("inf")).nonzero()), 0, None, 7):
-            target = -1 if kind is Kind.FAILOVER else int(judge.targets[j])
+            target = -1 if kind is Kind.TO_SECONDARY else int(judge.targets[j])
             primary, secondary = places_after(layout, kind, int(rows[i]), target)
             exact = score(layout.move(int(rows[i]), primary, secondary))
             assert scores[i, j] == pytest.approx(exact, abs=1e-6)

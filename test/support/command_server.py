@@ -48,7 +48,7 @@ _PROGRAMS = (
     "ganeti.master.daemon",
     "ganeti.rapi.daemon",
     "ganeti.watcher.program",
-    "ganeti.node.maintenance",
+    "ganeti.node.offline_node",
     "ganeti.bootstrap.daemon_util",
     "ganeti.tools.doctor",
 )

@@ -208,19 +208,19 @@ def _locations(cluster: Cluster) -> dict[str, float]:
 
 #: Where primary and secondary node are afterwards: p and s are the old ones, t is the target.
 AFTER = {
-    Kind.FAILOVER: "sp",
+    Kind.TO_SECONDARY: "sp",
     Kind.REPLACE_SECONDARY: "pt",
-    Kind.FAILOVER_REPLACE: "st",
-    Kind.REPLACE_FAILOVER: "tp",
+    Kind.TO_SECONDARY_REPLACE: "st",
+    Kind.REPLACE_TO_SECONDARY: "tp",
     Kind.REPLACE_PRIMARY: "ts",
     Kind.TO_ANY: "t-",
 }
 #: Kinds that run the instance on its secondary node, so that node must be there.
-_PASSING = (Kind.FAILOVER, Kind.FAILOVER_REPLACE, Kind.REPLACE_PRIMARY)
+_PASSING = (Kind.TO_SECONDARY, Kind.TO_SECONDARY_REPLACE, Kind.REPLACE_PRIMARY)
 _DISKS = (
     Kind.REPLACE_SECONDARY,
-    Kind.FAILOVER_REPLACE,
-    Kind.REPLACE_FAILOVER,
+    Kind.TO_SECONDARY_REPLACE,
+    Kind.REPLACE_TO_SECONDARY,
     Kind.REPLACE_PRIMARY,
 )
 
@@ -231,7 +231,9 @@ def moves(layout: Layout, limits: Limits) -> Iterator[tuple[Kind, int, int]]:
         for number, item in enumerate(layout.board.instances):
             if not _is_tried(layout, limits, kind, number, item):
                 continue
-            for target in [NOWHERE] if kind is Kind.FAILOVER else range(len(layout.board.nodes)):
+            for target in (
+                [NOWHERE] if kind is Kind.TO_SECONDARY else range(len(layout.board.nodes))
+            ):
                 if target != NOWHERE:
                     node = layout.board.nodes[target]
                     if node.offline or node.name in limits.closed:
@@ -259,7 +261,7 @@ def _is_tried(layout: Layout, limits: Limits, kind: Kind, number: int, item: Ins
         return False
     if kind is not Kind.REPLACE_SECONDARY and not limits.instance_moves:
         return False
-    restricted = kind in (Kind.REPLACE_FAILOVER, Kind.REPLACE_PRIMARY)
+    restricted = kind in (Kind.REPLACE_TO_SECONDARY, Kind.REPLACE_PRIMARY)
     return not (limits.restricted_migration and restricted)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.base import files
 from ganeti.base.clock import SYSTEM
-from ganeti.hypervisor import host, scope, seed_disk
+from ganeti.hypervisor import host, seed_disk, systemd_scope
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import (
     accel,
@@ -185,7 +185,7 @@ class Starter:
         log_file = qemu_log(self._paths, name)
         files.remove(log_file)
         warnings = launch.launch(
-            [*scope.enter(self._paths, name), *command],
+            [*systemd_scope.enter(self._paths, name), *command],
             directory=self._store.ctrl,
             log=log_file,
             pid_file=self._store.pid_file(name),

@@ -21,7 +21,7 @@ import msgspec
 from ganeti import errors
 from ganeti.base import files, retry
 from ganeti.base.json_types import JsonObject
-from ganeti.hypervisor import host, scope
+from ganeti.hypervisor import host, systemd_scope
 from ganeti.hypervisor.interface import (
     AttachedDisk,
     ConsoleLine,
@@ -88,7 +88,7 @@ class XenHypervisor(Hypervisor):
         self._write_nics(instance)
         try:
             words = ["create", *(["-p"] if paused else []), str(path)]
-            xl.run(words, timeout=xl.SLOW, before=scope.enter(self.paths, instance.name))
+            xl.run(words, timeout=xl.SLOW, before=systemd_scope.enter(self.paths, instance.name))
         except errors.HypervisorError:
             # xl may have built a part of it, and hangs sometimes.
             self._destroy(instance.name)

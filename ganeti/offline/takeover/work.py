@@ -14,7 +14,7 @@ from ganeti.base import files, jsonio, process, services
 from ganeti.bootstrap.init import make_directories, write_ssconf
 from ganeti.config import store
 from ganeti.config.upgrade import upgrade
-from ganeti.hypervisor import scope
+from ganeti.hypervisor import systemd_scope
 from ganeti.hypervisor.kvm import adoption
 from ganeti.hypervisor.kvm.driver import KvmHypervisor
 from ganeti.hypervisor.kvm.runtime import Runtime, Store
@@ -279,7 +279,7 @@ def _adopt(where: Paths, record: Record, say: Callable[[str], None]) -> None:
             blocks=_find_blocks(text),
         )
         guests.save(_name_software(made, record))
-        command = scope.move_in(where, guest.name, guest.pid)
+        command = systemd_scope.move_in(where, guest.name, guest.pid)
         if command:
             process.run_checked(command, timeout=30.0)
         say(f"  {guest.name}: process {guest.pid}")

@@ -1,1 +1,1 @@
-"""Asking external allocators where instances go."""
+"""Choosing nodes for instances: the built-in allocator, and programs of the site."""

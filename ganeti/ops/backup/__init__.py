@@ -1,1 +1,1 @@
-"""Operations on exports of instances."""
+"""Exports of instances to a directory of a node, and backups to a repository."""

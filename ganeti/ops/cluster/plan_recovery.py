@@ -11,7 +11,7 @@ from ganeti.model.node import Node
 from ganeti.model.start_order import get_order
 from ganeti.opcodes.cluster import OpClusterPlanRecovery
 from ganeti.ops.operation import PlannedOperation
-from ganeti.ops.steps.nodes import rescue
+from ganeti.ops.steps.nodes import failover_places
 from ganeti.recovery import forecast
 from ganeti.recovery.ladder import list_devices
 
@@ -39,7 +39,7 @@ class ClusterPlanRecovery(PlannedOperation[OpClusterPlanRecovery, Node, JsonObje
             watchdog=watchdog,
             devices=[f"{rung.value} {name}" for rung, name in self._devices.items()],
         )
-        places = rescue.find_places(ctx, node, everything=False)
+        places = failover_places.find_places(ctx, node, everything=False)
         return {
             "node": node.name,
             "paused_until": cluster.find_recovery_pause(ctx.clock.now()),

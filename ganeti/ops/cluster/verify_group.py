@@ -26,17 +26,17 @@ from ganeti.ops.verification import (
     exports,
     files,
     guests,
-    hosts,
     images,
     memory,
     mirrors,
     os_definitions,
     placement,
+    requirements,
     shared,
     ssh,
     storage,
 )
-from ganeti.ops.verification.places import Place, is_measured, places_of, subject_of, table_of
+from ganeti.ops.verification.disk_parts import Place, is_measured, places_of, subject_of, table_of
 from ganeti.ops.verification.report import Report
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
@@ -85,7 +85,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
                 report.error("ENODEHV", "node", node.name, str(value.get("instancelist")))
             storage.node(report, config, node, value)
             mirrors.node(report, config, ctx.config, node, value)
-            hosts.node(report, config, ctx.paths, node, value)
+            requirements.node(report, config, ctx.paths, node, value)
             ssh.node(report, node, value)
             self._replica(report, node)
             found[node.uuid] = value
@@ -144,7 +144,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             **bounds.checks(config),
             **files.checks(config),
             **mirrors.checks(config),
-            **hosts.checks(config, self.ctx.paths, nodes),
+            **requirements.checks(config, self.ctx.paths, nodes),
             **bridges.checks(config, nodes),
             **self._ssh_checks(config),
             os_definitions.CHECK: None,
@@ -219,7 +219,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         if ports and config.cluster.modify_ssh_setup:
             value = self._ask_master(config, report, "nodelist", ports)
             if value is not None:
-                hosts.log_in(report, master, value)
+                requirements.log_in(report, master, value)
 
     def _files(
         self,

@@ -23,7 +23,7 @@ from ganeti.opcodes.instance_move import (
 from ganeti.opcodes.values import JobDep
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.operation import Finding, FindingOperation, Hooks, PlannedOperation
-from ganeti.ops.planning import placement
+from ganeti.ops.planning import disk_reach
 from ganeti.ops.steps.nodes import departures
 from ganeti.ops.steps.nodes.departures import Departure
 from ganeti.ops.targets import group as groups
@@ -52,7 +52,7 @@ class GroupEvacuate(
 
     def decide(self) -> _Plan:
         ctx, config, op = self.ctx, self.ctx.config, self.op
-        goals = placement.choose_other_groups(
+        goals = disk_reach.choose_other_groups(
             config, "the instances are", [self.found.uuid], op.target_groups
         )
         name = allocator.choose_allocator(

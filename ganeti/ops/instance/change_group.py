@@ -9,11 +9,11 @@ from ganeti.model.ids import GroupUuid
 from ganeti.opcodes.instance_move import OpInstanceChangeGroup
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.allocator import ask as allocator
+from ganeti.ops.on_reservations.move import ReservationChangeGroup
 from ganeti.ops.operation import Hooks, Needs
-from ganeti.ops.planning import placement
+from ganeti.ops.planning import disk_reach
 from ganeti.ops.steps.nodes import departures
 from ganeti.ops.targets.instance import PlannedInstanceOperation
-from ganeti.ops.variants.move import ReservationChangeGroup
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class InstanceChangeGroup(PlannedInstanceOperation[OpInstanceChangeGroup, _Plan,
         ctx, config, op = self.ctx, self.ctx.config, self.op
         own = {config.nodes[uuid].group for uuid in config.instance_nodes(self.instance)}
         subject = f"instance {self.instance.name} is"
-        groups = placement.choose_other_groups(config, subject, own, op.target_groups)
+        groups = disk_reach.choose_other_groups(config, subject, own, op.target_groups)
         name = allocator.choose_allocator(
             ctx, op.iallocator, "an allocator has to plan the way to another group"
         )

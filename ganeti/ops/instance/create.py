@@ -26,6 +26,8 @@ from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator.new_place import NewPlace
+from ganeti.ops.on_reservations.commit import InstanceCommit
+from ganeti.ops.on_reservations.reserve import InstanceReserve
 from ganeti.ops.operation import Context, Finding, FindingOperation, Hooks, Operation
 from ganeti.ops.planning import (
     checks,
@@ -43,8 +45,6 @@ from ganeti.ops.steps.creation import Creation, CreationPlan
 from ganeti.ops.steps.importing import Source
 from ganeti.ops.steps.storage import adoption
 from ganeti.ops.targets import network as networks
-from ganeti.ops.variants.commit import InstanceCommit
-from ganeti.ops.variants.reserve import InstanceReserve
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from ganeti.locking.levels import LockLevel
 from ganeti.model.ids import NodeUuid
 from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.ops import hooks as hook_env
+from ganeti.ops.on_reservations.move import ReservationFailover
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.steps.relocation import cleanup, failover, third_node
 from ganeti.ops.steps.relocation.destination import Destination
 from ganeti.ops.targets.instance import PlannedInstanceOperation
-from ganeti.ops.variants.move import ReservationFailover
 
 
 @dataclass(frozen=True)

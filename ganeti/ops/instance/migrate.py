@@ -13,13 +13,13 @@ from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
+from ganeti.ops.on_reservations.move import ReservationMigrate
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.steps.relocation import cleanup, destination, migration
 from ganeti.ops.steps.relocation.destination import Destination
 from ganeti.ops.steps.relocation.failover import Failover
 from ganeti.ops.steps.running import power
 from ganeti.ops.targets.instance import PlannedInstanceOperation
-from ganeti.ops.variants.move import ReservationMigrate
 from ganeti.rpc.calls import NodeCalls
 
 

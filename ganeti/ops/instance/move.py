@@ -18,14 +18,14 @@ from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceMove
 from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
+from ganeti.ops.on_reservations.move import ReservationMove
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
-from ganeti.ops.planning import export_request, placement, snapshots
+from ganeti.ops.planning import disk_reach, export_request, snapshots
 from ganeti.ops.steps.relocation import destination
 from ganeti.ops.steps.running import power, run_rights
 from ganeti.ops.steps.storage import copy_progress, space
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.ops.targets.instance import PlannedInstanceOperation
-from ganeti.ops.variants.move import ReservationMove
 from ganeti.rpc.calls import NodeCalls
 
 
@@ -62,7 +62,7 @@ class InstanceMove(
         if source.uuid == target.uuid:
             raise errors.make_invalid_error(f"instance {name} is on node {target.name} already")
         export_request.check_compression(config, op.compress)
-        if placement.reach(config, self.instance) is not placement.Reach.FIXED:
+        if disk_reach.reach(config, self.instance) is not disk_reach.Reach.FIXED:
             raise errors.make_state_error(
                 f"the disks of instance {name} (template {config.disk_template(self.instance)})"
                 " need not be copied; use gnt-instance migrate or failover"

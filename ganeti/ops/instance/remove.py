@@ -10,10 +10,10 @@ from ganeti.model.disk import Disk
 from ganeti.opcodes.instance import OpInstanceRemove
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
+from ganeti.ops.on_reservations.remove import ReservationRemove
 from ganeti.ops.operation import Hooks, Needs
 from ganeti.ops.steps import removal
 from ganeti.ops.targets.instance import PlannedInstanceOperation
-from ganeti.ops.variants.remove import ReservationRemove
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from ganeti.model.disk import Disk
 from ganeti.model.node import Node
 from ganeti.opcodes.instance import OpInstanceRename
 from ganeti.ops import annotate, locks
+from ganeti.ops.on_reservations.rename import ReservationRename
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.planning import checks
 from ganeti.ops.steps import host_names
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.ops.targets.instance import PlannedInstanceOperation
-from ganeti.ops.variants.rename import ReservationRename
 from ganeti.rpc.calls import NodeCalls
 
 

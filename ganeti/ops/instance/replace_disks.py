@@ -17,6 +17,7 @@ from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
 from ganeti.ops.allocator import ask
+from ganeti.ops.on_reservations.move import ReservationReplaceDisks
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.planning import checks, disk_layout, policy, snapshots
 from ganeti.ops.steps import node_checks
@@ -24,7 +25,6 @@ from ganeti.ops.steps.relocation import secondary_change
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks, space, sync, volume_exchange
 from ganeti.ops.targets.instance import PlannedInstanceOperation
-from ganeti.ops.variants.move import ReservationReplaceDisks
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
+from ganeti.ops.on_reservations.modify import ReservationModify
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.planning import checks, cloud_init_settings, communication_nic, policy
 from ganeti.ops.steps.changes import disk_changes, nic_changes, settings_changes
@@ -28,7 +29,6 @@ from ganeti.ops.steps.running import bridges, hotplug, metadata, power
 from ganeti.ops.steps.storage import attachment, conversion
 from ganeti.ops.targets import network as networks
 from ganeti.ops.targets.instance import PlannedInstanceOperation
-from ganeti.ops.variants.modify import ReservationModify
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import InstanceInfo
 

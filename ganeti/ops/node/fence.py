@@ -22,7 +22,7 @@ from ganeti.opcodes.node import OpNodeFence, OpNodeSetParams
 from ganeti.opcodes.values import JobDep
 from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.planning import recovery
-from ganeti.ops.steps.nodes import departures, fencing, rescue
+from ganeti.ops.steps.nodes import departures, failover_places, fencing
 
 
 class NodeFence(PlannedOperation[OpNodeFence, Node, JsonObject]):
@@ -69,9 +69,9 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, JsonObject]):
         with self.ctx.services.hold_lease_back(node.uuid) as lease:
             return lease.watchdog
 
-    def _find_places(self, *, claim: bool) -> rescue.Places:
+    def _find_places(self, *, claim: bool) -> failover_places.Places:
         everything = self.op.all_instances
-        return rescue.find_places(self.ctx, self.plan, everything=everything, claim=claim)
+        return failover_places.find_places(self.ctx, self.plan, everything=everything, claim=claim)
 
     # run ---------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, JsonObject]):
             role.powered = False
         return [role]
 
-    def _claim_starts(self, starts: list[rescue.Start]) -> list[rescue.Start]:
+    def _claim_starts(self, starts: list[failover_places.Start]) -> list[failover_places.Start]:
         """Those that no other job starts: two jobs may fence the node at the same time.
 
         The record of the instance decides, and from this change on it names this job.
@@ -131,7 +131,7 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, JsonObject]):
             return []
         ctx, node, now = self.ctx, self.plan, self.ctx.clock.now()
 
-        def edit(draft: Draft) -> list[rescue.Start]:
+        def edit(draft: Draft) -> list[failover_places.Start]:
             mine = []
             for start in starts:
                 known = draft.config.instances.get(start.instance.uuid)
@@ -145,7 +145,7 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, JsonObject]):
 
         return ctx.store.change("node-fence-claim", ctx.author, edit)
 
-    def _note_jobs(self, starts: list[rescue.Start], jobs: list[int]) -> None:
+    def _note_jobs(self, starts: list[failover_places.Start], jobs: list[int]) -> None:
         """From now on the record of each instance names the job that starts it."""
         if not jobs:
             return
@@ -159,7 +159,7 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, JsonObject]):
         self.ctx.store.change("node-fence", self.ctx.author, edit)
 
 
-def _make_failovers(starts: list[rescue.Start], first: int) -> list[list[OpCode]]:
+def _make_failovers(starts: list[failover_places.Start], first: int) -> list[list[OpCode]]:
     """A job each; they wait for the ``first`` job, if there is one, and for their order."""
     jobs: list[list[OpCode]] = []
     orders = [get_order(start.instance.tags) for start in starts]
@@ -175,7 +175,7 @@ def _make_failovers(starts: list[rescue.Start], first: int) -> list[list[OpCode]
     return jobs
 
 
-def _list_left(places: rescue.Places) -> list[dict[str, str]]:
+def _list_left(places: failover_places.Places) -> list[dict[str, str]]:
     """All that do not start now, with the reason."""
     return [
         *({"instance": name, "reason": why} for name, why in places.left),

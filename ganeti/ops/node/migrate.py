@@ -11,7 +11,7 @@ from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.opcodes.node import OpNodeMigrate
 from ganeti.ops.operation import Hooks, Needs, PlannedOperation
-from ganeti.ops.planning import placement
+from ganeti.ops.planning import disk_reach
 from ganeti.ops.steps.nodes import departures
 from ganeti.ops.targets.node import NodeOperation
 
@@ -56,7 +56,7 @@ class NodeMigrate(
         jobs: list[list[OpCode]] = []
         for item in self.plan.instances:
             anywhere = bool(
-                item.forthcoming or placement.reach(config, item) is placement.Reach.ANYWHERE
+                item.forthcoming or disk_reach.reach(config, item) is disk_reach.Reach.ANYWHERE
             )
             named = target is not None and anywhere
             jobs.append(

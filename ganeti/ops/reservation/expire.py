@@ -9,9 +9,9 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.model.instance import Instance
 from ganeti.opcodes.reservation import OpReservationExpire
+from ganeti.ops.on_reservations import remove
 from ganeti.ops.operation import Finding, FindingOperation
 from ganeti.ops.targets import instance as instance_target
-from ganeti.ops.variants import remove
 
 
 class ReservationExpire(FindingOperation[OpReservationExpire, Instance | None, bool]):

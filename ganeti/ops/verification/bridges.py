@@ -10,7 +10,7 @@ from ganeti.base.text import join_names
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
-from ganeti.ops.planning import placement
+from ganeti.ops.planning import disk_reach
 from ganeti.ops.steps.running import bridges
 from ganeti.ops.verification.report import Report
 
@@ -62,5 +62,5 @@ def _places(config: Config, instance: Instance) -> list[Node]:
     if primary is None:
         return []
     own = set(config.instance_nodes(instance))
-    others = placement.list_other_nodes(config, instance)
+    others = disk_reach.list_other_nodes(config, instance)
     return [primary, *(n for n in others if n.uuid in own or n.group == primary.group)]

@@ -68,7 +68,7 @@ from ganeti.ops import annotate, hooks
 from ganeti.ops.allocator import request
 from ganeti.ops.board import convert
 from ganeti.ops.planning import disk_layout, policy
-from ganeti.ops.verification import hosts
+from ganeti.ops.verification import requirements
 from ganeti.placement.use import Use, use_of
 from ganeti.query import engine
 from ganeti.storage.interface import Environment
@@ -98,7 +98,7 @@ for change in ({"hug": 1}, {"memory-node": "x"}):
         parameters.disk({}, {"ramdisk": change})
     except errors.ParameterError as err:
         print("refused:", errors.text(err))
-print("verify:", hosts.checks(config, where, []))
+print("verify:", requirements.checks(config, where, []))
 
 op = wire.from_wire(
     {

@@ -7,9 +7,9 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.base.histogram import Histogram
 from ganeti.master import measures
+from ganeti.master.findings import Findings
 from ganeti.master.samples import merge
 from ganeti.master.survey import judge
-from ganeti.master.verdicts import Verdicts
 from ganeti.model.backup import BackupPlan
 from ganeti.model.finding import Finding
 from ganeti.paths import Paths
@@ -28,21 +28,21 @@ def test_a_node_that_stops_to_answer_has_no_samples_any_more() -> None:
 def test_findings_survive_a_restart_and_keep_their_age(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     paths.data.mkdir(parents=True)
-    Verdicts(paths).note("g", [Finding("error", "ENODEN1", "node", "n1", "only 100 MiB")])
-    again = Verdicts(paths)
+    Findings(paths).note("g", [Finding("error", "ENODEN1", "node", "n1", "only 100 MiB")])
+    again = Findings(paths)
     [first] = again.parts["g"].findings
     again.note("g", [Finding("error", "ENODEN1", "node", "n1", "only 90 MiB")])
     [second] = again.parts["g"].findings
     assert (second.since, second.finding.text) == (first.since, "only 90 MiB")
     again.note("g", [])
-    assert Verdicts(paths).parts["g"].findings == []
+    assert Findings(paths).parts["g"].findings == []
 
 
 def test_a_damaged_file_of_findings_is_not_used(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     paths.data.mkdir(parents=True)
     paths.findings.write_text("{")
-    assert Verdicts(paths).parts == {}
+    assert Findings(paths).parts == {}
 
 
 def test_samples_of_two_nodes_are_one_series_without_those_of_a_former_instance() -> None:

@@ -27,11 +27,11 @@ from ganeti.ops.instance.shutdown import InstanceShutdown
 from ganeti.ops.network.disconnect import NetworkDisconnect
 from ganeti.ops.network.rename import NetworkRename
 from ganeti.ops.node.modify_storage import NodeModifyStorage
+from ganeti.ops.on_reservations.rename import ReservationRename
 from ganeti.ops.operation import Context
 from ganeti.ops.snapshot.remove import SnapshotRemove
 from ganeti.ops.targets import instance, network, notification, tags
 from ganeti.ops.targets import node as node_target
-from ganeti.ops.variants.rename import ReservationRename
 
 LAN = Network(uuid="net-lan", name="lan", network="192.0.2.0/24")  # type: ignore[arg-type]
 WEB = Network(uuid="net-web", name="web", network="198.51.100.0/24")  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ from ganeti.opcodes.cluster import OpClusterVerifyConfig, OpClusterVerifyGroup
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import CVErrorCode, InstCreateMode, VerifyOptionalChecks
 from ganeti.opcodes.instance_create import OpInstanceCreate
-from ganeti.ops.verification import hosts, mirrors, storage
+from ganeti.ops.verification import mirrors, requirements, storage
 from ganeti.ops.verification.report import Report
 
 WEB = "web.example.com"
@@ -568,7 +568,7 @@ def test_a_network_script_is_wanted_where_its_instance_may_run(cluster: OneProce
     )
     config, paths = cluster.config, cluster.paths["node1"]
     nodes = [cluster.node(number) for number in (1, 2, 3)]
-    assert hosts.checks(config, paths, nodes)["user-scripts"] == ["/etc/xen/vif-mine"]
+    assert requirements.checks(config, paths, nodes)["user-scripts"] == ["/etc/xen/vif-mine"]
     found = [line for line in run(cluster) if "ENODEUSERSCRIPTS" in line]
     assert found == [
         "  - ERROR:ENODEUSERSCRIPTS:node:node2.example.com:user scripts are missing or not"

@@ -43,7 +43,7 @@ def judged(of: Layout, limits: Limits) -> dict[tuple[Kind, int, int], float]:
     for kind, rows in judge.movable():
         scores = judge.scores(kind, rows)
         for i, j in zip(*(scores < float("inf")).nonzero()):
-            target = NOWHERE if kind is Kind.FAILOVER else int(judge.targets[j])
+            target = NOWHERE if kind is Kind.TO_SECONDARY else int(judge.targets[j])
             found[kind, int(rows[i]), target] = float(scores[i, j])
     return found
 
@@ -75,7 +75,7 @@ def test_moves_are_told_in_the_short_form_of_the_balancer() -> None:
     board = Board(cluster(1, 3, 0))
     told = [describe(board, Move(0, kind, 2, 0, 1, 0.0)) for kind in list(Kind)[1:]]
     assert told == ["r:node3", "f r:node3", "r:node3 f", "f r:node3 f", "fa:node3"]
-    assert describe(board, Move(0, Kind.FAILOVER, NOWHERE, 0, 1, 0.0)) == "f"
+    assert describe(board, Move(0, Kind.TO_SECONDARY, NOWHERE, 0, 1, 0.0)) == "f"
 
 
 def test_the_best_move_has_the_best_score_of_all() -> None:
@@ -146,7 +146,7 @@ def test_where_nothing_may_move_there_is_no_best_move() -> None:
     )
     only = find_best(layout(full), Limits())
     assert only is not None
-    assert only.kind is Kind.FAILOVER
+    assert only.kind is Kind.TO_SECONDARY
     assert find_best(layout(full), Limits(instance_moves=False)) is None
 
 

@@ -15,7 +15,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context, Needs
-from ganeti.ops.planning import placement
+from ganeti.ops.planning import disk_reach
 from ganeti.ops.steps.relocation import destination, migration_disks
 from ganeti.ops.steps.relocation.settlement import Settlement
 from ganeti.ops.steps.running import run_rights
@@ -36,7 +36,7 @@ def _list_others(config: Config, instance: Instance, *, force: bool) -> list[Nod
     A copy can be left on a node that has no disk of the instance any more: the node was marked
     offline and was not off, and the disks were made elsewhere meanwhile.
     """
-    others = placement.list_other_nodes(config, instance)
+    others = disk_reach.list_other_nodes(config, instance)
     if force:
         known = {instance.primary_node, *(node.uuid for node in others)}
         others += [node for node in config.nodes.values() if node.uuid not in known]

@@ -16,7 +16,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import checks, placement, policy
+from ganeti.ops.planning import checks, disk_reach, policy
 from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.relocation import primary_change
 from ganeti.ops.steps.running import bridges
@@ -45,7 +45,7 @@ class Destination:
             wanted = ctx.config.node(request.target_node_uuid or request.target_node or "")
         if wanted is not None and request.iallocator is not None:
             raise errors.make_invalid_error("give either a target node or an allocator, not both")
-        found = placement.target(ctx.config, instance, wanted)
+        found = disk_reach.target(ctx.config, instance, wanted)
         self._uuid = None if found is None else found.uuid
         self._allocator = ""
         if found is None:

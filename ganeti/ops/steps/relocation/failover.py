@@ -9,7 +9,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import placement
+from ganeti.ops.planning import disk_reach
 from ganeti.ops.steps.relocation import destination
 from ganeti.ops.steps.running import power, run_rights
 from ganeti.ops.steps.storage import disks as instance_disks
@@ -57,7 +57,7 @@ class Failover:
     def _check_disks(self) -> None:
         """The copy on the target must be complete, or the instance would lose data."""
         ctx, config = self._ctx, self._ctx.config
-        if placement.reach(config, self._instance) is not placement.Reach.MIRROR:
+        if disk_reach.reach(config, self._instance) is not disk_reach.Reach.MIRROR:
             return
         for disk in config.disks_of(self._instance):
             wire = annotate.disk(config, disk, self.target.group)

@@ -8,7 +8,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import checks, placement
+from ganeti.ops.planning import checks, disk_reach
 from ganeti.ops.steps.storage import disks
 from ganeti.rpc.calls import NodeCalls
 
@@ -24,7 +24,7 @@ def check(ctx: Context, instance: Instance, node: Node, *, running: bool, force:
             f"instance {instance.name} is running; its primary node cannot be changed"
         )
     checks.check_usable(node, f"as the primary node of {instance.name}")
-    allowed = {other.uuid for other in placement.list_other_nodes(ctx.config, instance)}
+    allowed = {other.uuid for other in disk_reach.list_other_nodes(ctx.config, instance)}
     if node.uuid in {*allowed, instance.primary_node} or force:
         return
     if not _has_disks(ctx, instance, node):

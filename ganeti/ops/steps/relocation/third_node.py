@@ -26,7 +26,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.ops.operation import Context, Needs
-from ganeti.ops.planning import checks, disk_layout, placement, snapshots
+from ganeti.ops.planning import checks, disk_layout, disk_reach, snapshots
 from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.relocation import destination, failover, secondary_change
 from ganeti.ops.steps.storage import disks, space, sync
@@ -39,7 +39,7 @@ def find_wanted_node(config: Config, instance: Instance, op: OpInstanceFailover)
         OpPrereqError: it is not known, or the instance is there already.
     """
     name = op.target_node_uuid or op.target_node
-    if not name or placement.reach(config, instance) is not placement.Reach.MIRROR:
+    if not name or disk_reach.reach(config, instance) is not disk_reach.Reach.MIRROR:
         return None
     node = config.node(name)
     if node.uuid == instance.primary_node:

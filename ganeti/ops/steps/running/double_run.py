@@ -12,7 +12,7 @@ from ganeti.model.enums import RunState
 from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import placement
+from ganeti.ops.planning import disk_reach
 from ganeti.rpc.calls import NodeCalls
 
 #: Seconds that the other nodes get to answer what they run.
@@ -25,7 +25,7 @@ def find_running_nodes(ctx: Context, instance: Instance) -> list[NodeUuid]:
     Blocks up to ``PATIENCE`` seconds for nodes that do not answer.
     """
     config = ctx.config
-    asked = [node for node in placement.list_other_nodes(config, instance) if not node.offline]
+    asked = [node for node in disk_reach.list_other_nodes(config, instance) if not node.offline]
     hypervisor = str(instance.real_hypervisor)
     answers = ctx.rpc.limit_time(PATIENCE).call_many(
         asked,

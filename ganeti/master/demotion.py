@@ -35,7 +35,7 @@ PATIENCE = 5.0
 OWNER = "offline-notice"
 
 
-class OfflineNotice:
+class Demotion:
     """A thread that calls those who do not know yet."""
 
     def __init__(self, store: Store, rpc: NodeRpc, locks: LockManager) -> None:

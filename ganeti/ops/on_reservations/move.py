@@ -24,7 +24,7 @@ from ganeti.opcodes.instance_move import (
 )
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.operation import Finding, FindingOperation, PlannedOperation
-from ganeti.ops.planning import placement
+from ganeti.ops.planning import disk_reach
 from ganeti.ops.planning.reservation_draft import Drafted
 from ganeti.ops.steps.reservations import place
 
@@ -204,7 +204,7 @@ class ReservationChangeGroup(_Move[OpInstanceChangeGroup]):
         node = config.nodes.get(instance.primary_node)
         own = set() if node is None else {node.group}
         subject = f"instance {instance.handle} is"
-        return placement.choose_other_groups(config, subject, own, self.op.target_groups)
+        return disk_reach.choose_other_groups(config, subject, own, self.op.target_groups)
 
     def choose(self, instance: Instance) -> list[Node]:
         item = place.read_recorded(self.ctx, instance)

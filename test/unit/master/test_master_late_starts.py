@@ -11,11 +11,11 @@ import pytest
 from one_process import OneProcess
 
 from ganeti.config.changes import Author
-from ganeti.master.retries import PAUSE, PERIOD, REFUSED_PAUSE, Retries
+from ganeti.master.late_starts import PAUSE, PERIOD, REFUSED_PAUSE, LateStarts
 from ganeti.model.recovery import Attempt, Fencing
 from ganeti.opcodes import registry, wire
 from ganeti.opcodes.node import OpNodeFence
-from ganeti.ops.steps.nodes.rescue import Places, Start
+from ganeti.ops.steps.nodes.failover_places import Places, Start
 
 WEB = "web1.example.com"
 NODE2 = "node2.example.com"
@@ -51,7 +51,7 @@ class Bench:
         queue: Any = SimpleNamespace(
             has_ended=lambda job: job not in self.running, submit=self._submit
         )
-        self.retries = Retries(
+        self.late_starts = LateStarts(
             cluster.store, queue, self._place, is_paused=lambda: self.paused, clock=clock
         )
 
@@ -83,51 +83,51 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def test_what_has_room_now_is_started_by_a_job(bench: Bench) -> None:
     bench.room = False
-    assert bench.retries.try_again() == []
-    (missing,) = bench.retries.roomless.values()
+    assert bench.late_starts.try_again() == []
+    (missing,) = bench.late_starts.roomless.values()
     assert missing == {WEB: "node3 needs another 5 MiB of memory"}
     bench.room = True
-    assert bench.retries.try_again() == [77]
+    assert bench.late_starts.try_again() == [77]
     ((op,),) = bench.submitted
     assert isinstance(op, OpNodeFence)
     assert op.node_name == NODE2
     assert op.reason[0][:2] == ("gnt:master:retries", "1 of its instances can start now")
-    assert list(bench.retries.roomless.values()) == [{}]
+    assert list(bench.late_starts.roomless.values()) == [{}]
 
 
 def test_a_failed_attempt_is_repeated_later_and_not_without_end(bench: Bench) -> None:
     bench.note_attempt(1)
-    assert bench.retries.try_again() == []
+    assert bench.late_starts.try_again() == []
     bench.time += PAUSE
     bench.running = {60}
-    assert bench.retries.try_again() == []
+    assert bench.late_starts.try_again() == []
     bench.running = set()
-    assert bench.retries.try_again() == [77]
+    assert bench.late_starts.try_again() == [77]
     bench.note_attempt(2)
     bench.time += 2 * PAUSE - 1
-    assert bench.retries.try_again() == []
+    assert bench.late_starts.try_again() == []
     bench.time += 1
-    assert bench.retries.try_again() == [77]
+    assert bench.late_starts.try_again() == [77]
     bench.note_attempt(3)
     bench.time += 100 * PAUSE
-    assert bench.retries.try_again() == []
+    assert bench.late_starts.try_again() == []
     bench.note_attempt(3, job=40)  # of an earlier death
-    assert bench.retries.try_again() == [77]
+    assert bench.late_starts.try_again() == [77]
 
 
 def test_a_job_that_started_nothing_is_not_repeated_at_once(bench: Bench) -> None:
     """The node answers again, so the job refuses, until somebody sets the node online."""
-    assert bench.retries.try_again() == [77]
+    assert bench.late_starts.try_again() == [77]
     bench.time += REFUSED_PAUSE - 1
-    assert bench.retries.try_again() == []
+    assert bench.late_starts.try_again() == []
     bench.time += 1
-    assert bench.retries.try_again() == [77]
+    assert bench.late_starts.try_again() == [77]
 
 
 def test_nothing_is_tried_in_a_pause_nor_when_the_node_is_back(bench: Bench) -> None:
     bench.paused = True
-    assert bench.retries.try_again() == []
+    assert bench.late_starts.try_again() == []
     bench.paused = False
     node = bench.cluster.node(2)
     bench.cluster.store.change("test", Author(), lambda draft: draft.update(node, offline=False))
-    assert bench.retries.try_again() == []
+    assert bench.late_starts.try_again() == []

@@ -20,7 +20,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeFence
 from ganeti.ops.planning import recovery
-from ganeti.ops.steps.nodes.rescue import Places
+from ganeti.ops.steps.nodes.failover_places import Places
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ PAUSE = 60.0
 REFUSED_PAUSE = 600.0
 
 
-class Retries(WaitingThread):
+class LateStarts(WaitingThread):
     """A thread that submits the jobs. :attr:`roomless` is replaced as a whole."""
 
     def __init__(
@@ -125,7 +125,7 @@ class Retries(WaitingThread):
     def _submit(self, node: Node, count: int) -> list[int]:
         text = f"{count} of its instances can start now"
         _LOG.warning("node %s is dead: %s", node.name, text)
-        reason = [(constants.RETRIES_SOURCE, text, nanoseconds(self._clock.now()))]
+        reason = [(constants.LATE_STARTS_SOURCE, text, nanoseconds(self._clock.now()))]
         job = [OpNodeFence(node_name=node.name, reason=reason)]
         return self._queue.submit([job], None, ignore_drain=True)
 

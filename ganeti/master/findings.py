@@ -39,7 +39,7 @@ class Verdict(msgspec.Struct, frozen=True):
     findings: list[Known] = []
 
 
-class Verdicts:
+class Findings:
     """By uuid of the node group; empty: the configuration. Thread-safe."""
 
     def __init__(self, paths: Paths, clock: Clock = SYSTEM) -> None:

@@ -11,8 +11,8 @@ import pytest
 from ganeti.config.store import Store
 from ganeti.locking.levels import BGL, LockLevel
 from ganeti.locking.manager import LockManager
-from ganeti.master import offline_notice
-from ganeti.master.offline_notice import OfflineNotice
+from ganeti.master import demotion
+from ganeti.master.demotion import Demotion
 from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.replica import MasterView
@@ -53,10 +53,10 @@ def rpc() -> Answering:
 @pytest.fixture
 def notice(
     root: Paths, rpc: Answering, locks: LockManager, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[OfflineNotice]:
-    monkeypatch.setattr(offline_notice, "RETRY_AFTER", 0.01)
+) -> Iterator[Demotion]:
+    monkeypatch.setattr(demotion, "RETRY_AFTER", 0.01)
     store = Store(root)
-    made = OfflineNotice(store, rpc, locks)  # type: ignore[arg-type]
+    made = Demotion(store, rpc, locks)  # type: ignore[arg-type]
     yield made
     made.stop()
     store.close()
@@ -71,7 +71,7 @@ def wait_for_calls(rpc: Answering, name: str, times: int) -> None:
 
 @pytest.mark.parametrize(("level", "name"), [(LockLevel.NODE, "node-1"), (LockLevel.CLUSTER, BGL)])
 def test_it_waits_for_a_job_that_may_promote_the_node(
-    notice: OfflineNotice, rpc: Answering, locks: LockManager, level: LockLevel, name: str
+    notice: Demotion, rpc: Answering, locks: LockManager, level: LockLevel, name: str
 ) -> None:
     locks.request(7, level, [name], shared=False, on_done=lambda _request: None)
     notice.start()

@@ -11,8 +11,8 @@ from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.enums import DiskTemplate
 from ganeti.model.instance import Instance
-from ganeti.ops.planning import placement
-from ganeti.ops.planning.placement import Reach
+from ganeti.ops.planning import disk_reach
+from ganeti.ops.planning.disk_reach import Reach
 
 WEB = "web"
 
@@ -65,11 +65,11 @@ SHARED, RBD = DiskTemplate.SHAREDFILE, DiskTemplate.RBD
 )
 def test_the_weakest_disk_decides(templates: tuple[DiskTemplate, ...], where: Reach) -> None:
     of = cluster(*templates)
-    assert placement.reach(of, web(of)) is where
+    assert disk_reach.reach(of, web(of)) is where
 
 
 def names(of: Config) -> list[str]:
-    return [found.name.partition(".")[0] for found in placement.list_other_nodes(of, web(of))]
+    return [found.name.partition(".")[0] for found in disk_reach.list_other_nodes(of, web(of))]
 
 
 def test_shared_disks_can_be_used_on_all_other_nodes_that_run_instances() -> None:
@@ -91,7 +91,7 @@ def test_local_disks_stay() -> None:
 
 
 def target(of: Config, wanted: str | None = None) -> str | None:
-    found = placement.target(of, web(of), None if wanted is None else of.nodes[wanted])
+    found = disk_reach.target(of, web(of), None if wanted is None else of.nodes[wanted])
     return None if found is None else found.uuid
 
 
@@ -149,7 +149,7 @@ def test_local_disks_are_named_with_what_can_be_done(
 def groups(of: Config, *own: str, names: list[str] | None = None) -> list[str]:
     """Names of the groups that ``web``, which is in the groups ``own``, may go to."""
     uuids = [of.group(name).uuid for name in own]
-    found = placement.choose_other_groups(of, "instance web is", uuids, names)
+    found = disk_reach.choose_other_groups(of, "instance web is", uuids, names)
     return [of.groups[uuid].name for uuid in found]
 
 

@@ -11,7 +11,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.enums import DiskTemplate
-from ganeti.ops.verification import places
+from ganeti.ops.verification import disk_parts
 
 NODES = (node(2), node(3), node(4))
 
@@ -27,7 +27,7 @@ def found(of: Config) -> list[tuple[str, str | None, str]]:
     )
     return sorted(
         (where.uuid, owner and owner.name, item.uuid)
-        for where, owner, item in places.places_of(of, nodes)
+        for where, owner, item in disk_parts.places_of(of, nodes)
     )
 
 
@@ -55,19 +55,23 @@ def test_a_file_that_all_nodes_reach_is_looked_for_where_it_is_used() -> None:
     of = put(of, "disks", base.replace(disk(of, "web1"), dev_type=DiskTemplate.SHAREDFILE))
     of = put(of, "disks", bare("disk-own", DiskTemplate.SHAREDFILE))
     assert found(of) == [("node-2", None, "disk-own"), ("node-3", "web1", "disk-web1")]
-    assert places.places_of(of, []) == []
+    assert disk_parts.places_of(of, []) == []
 
 
 def test_a_finding_is_about_the_instance_or_else_about_the_disk() -> None:
     of = with_instance(config(*NODES), "web1", "node-2")
-    assert places.subject_of(of.instance("web1"), disk(of, "web1")) == (
+    assert disk_parts.subject_of(of.instance("web1"), disk(of, "web1")) == (
         "instance",
         "web1",
         "disk/0",
     )
     own = bare("disk-own", DiskTemplate.PLAIN, "node-2")
-    assert places.subject_of(None, own) == ("disk", "disk-own", "it")
-    assert places.subject_of(None, base.replace(own, name="data")) == ("disk", "disk-own", "data")
+    assert disk_parts.subject_of(None, own) == ("disk", "disk-own", "it")
+    assert disk_parts.subject_of(None, base.replace(own, name="data")) == (
+        "disk",
+        "disk-own",
+        "data",
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,11 +85,11 @@ def test_a_finding_is_about_the_instance_or_else_about_the_disk() -> None:
 def test_which_sizes_are_asked_for(kind: DiskTemplate, attached: bool, detached: bool) -> None:
     of = with_instance(config(*NODES), "web1", "node-2")
     item = bare("disk-1", kind, "node-2")
-    assert places.is_measured((NODES[0], of.instance("web1"), item)) == attached
-    assert places.is_measured((NODES[0], None, item)) == detached
+    assert disk_parts.is_measured((NODES[0], of.instance("web1"), item)) == attached
+    assert disk_parts.is_measured((NODES[0], None, item)) == detached
 
 
 def test_a_check_that_failed_as_a_whole_is_one_entry() -> None:
-    assert places.table_of(None) == {}
-    assert places.table_of({"web1": "x"}) == {"web1": "x"}
-    assert places.table_of("no such program") == {"check": "no such program"}
+    assert disk_parts.table_of(None) == {}
+    assert disk_parts.table_of({"web1": "x"}) == {"web1": "x"}
+    assert disk_parts.table_of("no such program") == {"check": "no such program"}

@@ -12,7 +12,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.enums import DiskTemplate, HypervisorName
 from ganeti.model.image import Image
-from ganeti.ops.verification import bridges, exports, files, hosts, images, ssh
+from ganeti.ops.verification import bridges, exports, files, images, requirements, ssh
 from ganeti.paths import Paths
 
 N2, N3 = node(2, master_candidate=True), node(3)
@@ -178,7 +178,7 @@ def test_nodes_are_asked_for_the_programs_that_operations_run() -> None:
         use_external_mip_script=True,
     )
     nodes = sorted(of.nodes.values(), key=lambda item: item.name)
-    asked = hosts.checks(of, PATHS, nodes)
+    asked = requirements.checks(of, PATHS, nodes)
     assert asked["oob-paths"] == ["/sbin/oob"]
     assert asked["fence-agents"] == [("fence_ipmilan", "node3.example.com")]
     assert asked["user-scripts"] == [str(PATHS.common(PATHS.master_ip_script))]
@@ -188,7 +188,7 @@ def test_a_program_of_helpers_matters_where_a_master_may_run(found: Findings) ->
     of = config(N2, N3)
     answers = {"oob-paths": ["/sbin/oob is missing", None], "fence-agents": "failed"}
     for item in (N2, N3):
-        hosts.node(found.report, of, PATHS, item, answers)
+        requirements.node(found.report, of, PATHS, item, answers)
     assert found.lines == [
         "ERROR:ENODEOOBPATH:node:node2.example.com:out-of-band program: /sbin/oob is missing",
         "ERROR:ENODEFENCING:node:node2.example.com:fence agent: failed",
@@ -204,8 +204,8 @@ def test_scripts_and_directories_of_a_node(found: Findings) -> None:
         "file-storage-path": "it is not a directory",
         "allowed-file-storage-paths": ["/usr", "/etc"],
     }
-    hosts.node(found.report, of, PATHS, N3, answers)
-    hosts.node(found.report, of, PATHS, N3, {"allowed-file-storage-paths": "cannot read"})
+    requirements.node(found.report, of, PATHS, N3, answers)
+    requirements.node(found.report, of, PATHS, N3, {"allowed-file-storage-paths": "cannot read"})
     assert found.lines == [
         "ERROR:ENODESETUP:node:node3.example.com:the clock is wrong",
         "ERROR:ENODEUSERSCRIPTS:node:node3.example.com:user scripts are missing or not"
@@ -221,13 +221,13 @@ def test_scripts_and_directories_of_a_node(found: Findings) -> None:
 def test_a_node_without_guests_needs_no_directories(found: Findings) -> None:
     of = config(file_storage_dir="/srv/files", use_external_mip_script=True)
     item = node(3, vm_capable=False, master_capable=False)
-    hosts.node(found.report, of, PATHS, item, {"file-storage-path": "it is not a directory"})
+    requirements.node(found.report, of, PATHS, item, {"file-storage-path": "it is not a directory"})
     assert found.lines == []
 
 
 def test_nodes_that_the_master_cannot_log_in_to(found: Findings) -> None:
-    hosts.log_in(found.report, N2, {"node3.example.com": "permission denied"})
-    hosts.log_in(found.report, N2, "no remote shell")
+    requirements.log_in(found.report, N2, {"node3.example.com": "permission denied"})
+    requirements.log_in(found.report, N2, "no remote shell")
     assert [line.partition("; gnt")[0] for line in found.lines] == [
         "ERROR:ENODESSH:node:node3.example.com:the master cannot run a command here with its"
         " remote shell: permission denied",
@@ -239,31 +239,31 @@ def test_nodes_that_the_master_cannot_log_in_to(found: Findings) -> None:
 def test_directories_are_looked_at_where_a_template_uses_them() -> None:
     of = config(enabled_disk_templates=[DiskTemplate.FILE], file_storage_dir="/srv/files")
     of = with_cluster(of, shared_file_storage_dir="/srv/shared", gluster_storage_dir="/srv/gluster")
-    asked = hosts.checks(of, PATHS, [])
+    asked = requirements.checks(of, PATHS, [])
     assert asked["file-storage-path"] == "/srv/files"
     assert "shared-file-storage-path" not in asked
     assert "gluster-storage-path" not in asked
     assert "allowed-file-storage-paths" in asked
     none = with_cluster(of, file_storage_dir="")
-    assert "file-storage-path" not in hosts.checks(none, PATHS, [])
+    assert "file-storage-path" not in requirements.checks(none, PATHS, [])
     plain = with_cluster(of, enabled_disk_templates=[DiskTemplate.PLAIN])
-    assert set(hosts.checks(plain, PATHS, [])) == {"nodesetup"}
+    assert set(requirements.checks(plain, PATHS, [])) == {"nodesetup"}
 
 
 def test_scripts_of_guests_are_looked_for_where_they_run() -> None:
     of = with_instance(config(N2, N3), "web1", "node-2")
     of = change(of, hypervisor=HypervisorName.XEN_PVM, hvparams={"vif_script": "/etc/xen/own"})
-    asked = hosts.checks(of, PATHS, [N2])
+    asked = requirements.checks(of, PATHS, [N2])
     assert "/etc/xen/own" in asked["user-scripts"]
-    assert "/etc/xen/own" not in hosts.checks(of, PATHS, [N3]).get("user-scripts", [])
+    assert "/etc/xen/own" not in requirements.checks(of, PATHS, [N3]).get("user-scripts", [])
     # a name without a directory is looked for by the tools of the hypervisor
     named = change(of, hvparams={"vif_script": "vif-bridge"})
-    assert "vif-bridge" not in hosts.checks(named, PATHS, [N2]).get("user-scripts", [])
+    assert "vif-bridge" not in requirements.checks(named, PATHS, [N2]).get("user-scripts", [])
     external = with_cluster(of, use_external_mip_script=True)
     unable = base.replace(N3, vm_capable=False, master_capable=False)
-    assert "user-scripts" not in hosts.checks(external, PATHS, [unable])
+    assert "user-scripts" not in requirements.checks(external, PATHS, [unable])
     guestless = base.replace(N2, vm_capable=False, master_capable=False)
-    assert "user-scripts" not in hosts.checks(external, PATHS, [guestless])
+    assert "user-scripts" not in requirements.checks(external, PATHS, [guestless])
 
 
 def test_files_of_disks_are_listed_where_disks_are_files() -> None:

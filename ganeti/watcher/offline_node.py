@@ -55,7 +55,7 @@ def _read(here: Here, key: str) -> str:
 
 
 def _call(*words: str) -> process.Result:
-    argv = [sys.executable, "-m", "ganeti.node.maintenance", *words]
+    argv = [sys.executable, "-m", "ganeti.node.offline_node", *words]
     return process.run(argv, timeout=_LIMIT, env=dict(os.environ))
 
 

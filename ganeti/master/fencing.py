@@ -34,7 +34,7 @@ _RELEASE_TIME = 5.0
 _RELEASE_CALLS = 3
 
 
-class NodeWatch(WaitingThread):
+class Fencer(WaitingThread):
     """A thread that calls the nodes and submits the jobs."""
 
     def __init__(
@@ -48,7 +48,7 @@ class NodeWatch(WaitingThread):
         clock: Clock = SYSTEM,
     ) -> None:
         """``is_paused``: nothing is repaired now, as an administrator wants it."""
-        super().__init__("node-watch")
+        super().__init__("fencing")
         self._store = store
         self._rpc = rpc
         self._leases = leases
@@ -139,7 +139,7 @@ class NodeWatch(WaitingThread):
         self._fenced_once.add(node.uuid)
         self._leases.note_fence(node.uuid, begun=True)
         text = f"no answer for {silence:.0f} s"
-        reason = [(constants.NODE_WATCH_SOURCE, text, nanoseconds(self._clock.now()))]
+        reason = [(constants.FENCING_SOURCE, text, nanoseconds(self._clock.now()))]
         job = [OpNodeFence(node_name=node.name, reason=reason)]
         return self._queue.submit([job], None, ignore_drain=True)
 
