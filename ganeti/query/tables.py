@@ -189,7 +189,7 @@ class Tables:
 
     @cached_property
     def network_instances(self) -> dict[str, list[str]]:
-        """Network uuid -> names of the instances with a card in it, in natural order."""
+        """Network uuid -> names of the instances with a NIC in it, in natural order."""
         found: dict[str, list[str]] = {uuid: [] for uuid in self.config.networks}
         for instance in self.instances:
             for network in {nic.network for nic in instance.nics if nic.network}:

@@ -80,7 +80,7 @@ class NodeNic(msgspec.Struct, kw_only=True, frozen=True):
     name: str | None = None
     network: NetworkUuid | None = None
     nicparams: JsonObject = {}
-    #: the network object in its configuration form, when the card has one
+    #: the network object in its configuration form, when the NIC has one
     netinfo: JsonObject | None = None
 
 

@@ -190,7 +190,7 @@ def test_a_running_instance_is_moved_and_survives_its_node(
         cluster.ok("node modify --offline=yes", target.name)
         cluster.ok("instance failover -f --ignore-consistency", vm)
         counts(source)
-        case.outcome = "starts on the other half"
+        case.outcome = "starts on the secondary node"
         case.recovery = "node modify --offline=no, instance activate-disks"
         target.power_on()
         cluster.ok("node modify --offline=no", target.name)

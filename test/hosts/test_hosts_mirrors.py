@@ -151,7 +151,7 @@ def test_the_primary_loses_its_power(pair: Pair, book: Book) -> None:
         assert pair.running()[2] == "running"
         assert mirror.read(kept, 7) == "payload"
         mirror.write(kept, "written-alone", offset=64)
-        case.outcome = "marked offline and failed over, it runs on the other half, no data lost"
+        case.outcome = "marked offline and failed over, it runs on the secondary node, no data lost"
         case.recovery = "node modify --offline=no, instance activate-disks: what changed is synced"
     pair.bring_back(lost)
     assert mirror.read(kept, 13, offset=64) == "written-alone"

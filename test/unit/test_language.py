@@ -38,6 +38,12 @@ PHRASES = {
     r"; gives the\b": "returns the",
 }
 _PHRASES = {phrase: re.compile(phrase) for phrase in PHRASES}
+#: The same, for pages only: programs of others, and Ganeti's messages, have these words.
+PAGE_PHRASES = PHRASES | {
+    r"\b[Oo]ther half\b": "secondary node",
+    r"(?<!sound )(?<!graphics )\bcards?\b": "NIC",
+    r"\b(?:the|this|that) host\b(?! key| gave)": "node, server",
+}
 
 #: Words that are no name of a function: participles, adjectives, adverbs, prepositions.
 WORDS = frozenset(
@@ -126,10 +132,10 @@ def sources() -> Iterator[tuple[str, str]]:
 
 def test_pages_use_the_words_of_the_glossary() -> None:
     found = [
-        f"{page.name}: {match[0]!r}: write {PHRASES[phrase]!r}"
+        f"{page.name}: {match[0]!r}: write {text!r}"
         for page in PAGES
-        for phrase, pattern in _PHRASES.items()
-        for match in pattern.finditer(prose(page.read_text()))
+        for phrase, text in PAGE_PHRASES.items()
+        for match in re.finditer(phrase, prose(page.read_text()))
     ]
     assert found == []
 

@@ -47,7 +47,7 @@ def text(instance: NodeInstance, params: LxcParams, disks: Sequence[BlockDisk], 
     """The whole file.
 
     Raises:
-        HypervisorError: a value that cannot be in it, a card that a container cannot have.
+        HypervisorError: a value that cannot be in it, a NIC that a container cannot have.
     """
     pairs = [
         ("lxc.uts.name", instance.name),
@@ -62,7 +62,7 @@ def text(instance: NodeInstance, params: LxcParams, disks: Sequence[BlockDisk], 
         *_limits(instance, params, node),
         *_devices(params, disks, node.layout),
         *_disks(disks),
-        *_cards(instance),
+        *_list_nics(instance),
         # The last word has the administrator.
         *lxc_params.parse_extra_config(params),
     ]
@@ -136,28 +136,28 @@ def _disks(disks: Sequence[BlockDisk]) -> Iterator[tuple[str, str]]:
         yield "lxc.mount.entry", f"{disk.path} dev/disk{disk.index} none bind,create=file 0 0"
 
 
-def list_routed_cards(instance: NodeInstance) -> Iterator[tuple[str, NodeNic]]:
-    """Cards for whose guest the node answers, with the name of the node's end of each."""
+def list_routed_nics(instance: NodeInstance) -> Iterator[tuple[str, NodeNic]]:
+    """NICs for whose guest the node answers, with the name of the node's end of each."""
     for index, nic in enumerate(instance.nics):
         if nic.nicparams.get("mode") == NicMode.ROUTED:
             yield _pair(instance, index), nic
 
 
 def _pair(instance: NodeInstance, index: int) -> str:
-    """A name of an interface (15 letters at most) that no other card of the node has."""
+    """A name of an interface (15 letters at most) that no other NIC of the node has."""
     return f"gnt{hashlib.sha256(instance.uuid.encode()).hexdigest()[:8]}-{index}"
 
 
-def _cards(instance: NodeInstance) -> Iterator[tuple[str, str]]:
+def _list_nics(instance: NodeInstance) -> Iterator[tuple[str, str]]:
     if not instance.nics:
         # Without a word about it the container would have no network namespace of its own.
         yield "lxc.net.0.type", "empty"
     for index, nic in enumerate(instance.nics):
-        for key, value in _card(instance, index, nic):
+        for key, value in _describe_nic(instance, index, nic):
             yield f"lxc.net.{index}.{key}", value
 
 
-def _card(instance: NodeInstance, index: int, nic: NodeNic) -> Iterator[tuple[str, str]]:
+def _describe_nic(instance: NodeInstance, index: int, nic: NodeNic) -> Iterator[tuple[str, str]]:
     mode = str(nic.nicparams.get("mode", NicMode.BRIDGED))
     link = str(nic.nicparams.get("link") or "")
     yield "type", "veth"

@@ -57,7 +57,7 @@ class _Started(msgspec.Struct, kw_only=True, frozen=True):
     startup_timeout: int
     #: loop devices of further disks: device -> file
     loops: dict[str, str] = {}
-    #: files below /proc/sys/net and their values, for the node's ends of routed cards
+    #: files below /proc/sys/net and their values, for the node's ends of routed NICs
     sysctls: dict[str, str] = {}
 
 
@@ -107,7 +107,7 @@ class LxcHypervisor(Hypervisor):
             startup_timeout=loaded.startup_timeout,
             sysctls={
                 file: value
-                for pair, nic in container_config.list_routed_cards(instance)
+                for pair, nic in container_config.list_routed_nics(instance)
                 for file, value in network_plan.sysctl_plan(pair, nic)
             },
         )

@@ -76,7 +76,7 @@ def version() -> tuple[int, ...] | None:
 
 
 def check_link(index: int, nic: NodeNic) -> None:
-    """Refuse a card on a bridge that is not there, in words that help; HypervisorError."""
+    """Refuse a NIC on a bridge that is not there, in words that help; HypervisorError."""
     mode = nic.nicparams.get("mode", NicMode.BRIDGED)
     link = str(nic.nicparams.get("link") or "")
     if mode == NicMode.BRIDGED and not (_INTERFACES / link / "bridge").exists():

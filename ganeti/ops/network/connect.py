@@ -20,7 +20,7 @@ from ganeti.ops.targets.network import ConnectionOperation
 
 
 def conflicts(config: Config, network: Network, group: GroupUuid) -> list[str]:
-    """``instance/card`` of a group (uuid) with an address of the network, without being in it."""
+    """``instance/NIC`` of a group (uuid) with an address of the network, without being in it."""
     return [
         f"{instance.name}/{index}"
         for node in config.group_nodes(group)

@@ -21,14 +21,14 @@ def is_communication(nic: Nic) -> bool:
 
 
 def all_nics(config: Config, op: OpInstanceCreate) -> list[NicParams]:
-    """Cards of a new instance, with that for communication if it is requested.
+    """NICs of a new instance, with that for communication if it is requested.
 
     Raises:
         OpPrereqError: the cluster has no network for it.
     """
     if not op.instance_communication:
         return op.nics
-    return [*op.nics, _card(config, op.instance_name)]
+    return [*op.nics, _make_nic(config, op.instance_name)]
 
 
 def changes(config: Config, instance: Instance, op: OpInstanceSetParams) -> Sequence[NicChange]:
@@ -42,10 +42,10 @@ def changes(config: Config, instance: Instance, op: OpInstanceSetParams) -> Sequ
         return op.nics
     if has is not None:
         return [*op.nics, NicChange(DdmFull.REMOVE, has.uuid, NicParams())]
-    return [*op.nics, NicChange(DdmFull.ADD, -1, _card(config, instance.name))]
+    return [*op.nics, NicChange(DdmFull.ADD, -1, _make_nic(config, instance.name))]
 
 
-def _card(config: Config, instance: str) -> NicParams:
+def _make_nic(config: Config, instance: str) -> NicParams:
     network = config.cluster.instance_communication_network
     if not network:
         raise errors.make_state_error(

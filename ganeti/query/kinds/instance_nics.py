@@ -15,7 +15,7 @@ from ganeti.query.field import UNAVAIL, Context, Field, Getter, Kind
 
 TEXT, OTHER = FieldKind.TEXT, FieldKind.OTHER
 
-#: Value of a card; made once per query.
+#: Value of a NIC; made once per query.
 NicValue = Callable[[Instance, Nic], Any]
 
 
@@ -62,10 +62,10 @@ def _make_single_getter(make: Callable[[Context], NicValue], index: int) -> Gett
 
 
 def _make_filler(ctx: Context) -> Callable[[Instance, Nic], Mapping[str, object]]:
-    """Complete parameters of a card; those of its network depend on the primary node's group."""
+    """Complete parameters of a NIC; those of its network depend on the primary node's group."""
     config = ctx.config
     nodes = config.nodes
-    # Most cards have nothing of their own, so that all in one network and group are alike.
+    # Most NICs have nothing of their own, so that all in one network and group are alike.
     inherited: dict[tuple[str | None, str | None], Mapping[str, object]] = {}
 
     def fill_params(instance: Instance, nic: Nic) -> Mapping[str, object]:
@@ -87,7 +87,7 @@ def _attribute(name: str) -> Callable[[Context], NicValue]:
 
 
 def _param(name: str, only_mode: NicMode | None = None) -> Callable[[Context], NicValue]:
-    """A parameter of a card; None for cards of another mode than ``only_mode``."""
+    """A parameter of a NIC; None for NICs of another mode than ``only_mode``."""
 
     def make(ctx: Context) -> NicValue:
         filled = ctx.compute_once(_make_filler)

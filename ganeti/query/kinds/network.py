@@ -134,13 +134,13 @@ def _group_cnt(ctx: Context) -> Column[Network]:
     return lambda network: (0, len(found[network.uuid]))
 
 
-@KIND.field("inst_list", "InstanceList", OTHER, "Instances with a card in this network")
+@KIND.field("inst_list", "InstanceList", OTHER, "Instances with a NIC in this network")
 def _inst_list(ctx: Context) -> Column[Network]:
     names = ctx.tables.network_instances
     return lambda network: (0, names[network.uuid])
 
 
-@KIND.field("inst_cnt", "Instances", NUMBER, "Number of instances with a card in this network")
+@KIND.field("inst_cnt", "Instances", NUMBER, "Number of instances with a NIC in this network")
 def _inst_cnt(ctx: Context) -> Column[Network]:
     names = ctx.tables.network_instances
 

@@ -30,7 +30,7 @@ class HotplugCalls(ABC):
         extra: Any,
         seq: int,
     ) -> str | None:
-        """Add, remove or modify a disk or card (number ``seq``); ``extra`` is not used.
+        """Add, remove or modify a disk or NIC (number ``seq``); ``extra`` is not used.
 
         A disk that is added must be assembled, a disk that was removed can be shut down.
         """

@@ -212,7 +212,7 @@ class Trouble(NamedTuple):
 
 SPLIT_BRAIN = Trouble(
     "split brain",
-    "both sides were written to while they were apart, or the peer is not the other half of this"
+    "both sides were written to while they were apart, or the peer does not belong to this"
     " disk; nothing is thrown away by itself",
     "gnt-instance replace-disks -s INSTANCE  (keeps the primary's data, recreates the secondary)",
 )
