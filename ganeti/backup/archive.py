@@ -135,12 +135,12 @@ class Archive:
         self._items = self._read_list(wait=True)
         try:
             if not shared:
-                self._settle()
+                self._remove_leftovers()
             yield
         finally:
             self._items = None
 
-    def _settle(self) -> None:
+    def _remove_leftovers(self) -> None:
         garbage = self._find_garbage(())
         try:
             self._remove(garbage, wait=False)

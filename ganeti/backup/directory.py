@@ -192,12 +192,12 @@ class Directory:
                     " backup, removal or restore is at work; try again when it has ended"
                 ) from None
             if not shared:
-                self._settle()
+                self._remove_leftovers()
             yield
         finally:
             os.close(fd)
 
-    def _settle(self) -> None:
+    def _remove_leftovers(self) -> None:
         for backup in self._ids(_GOING):
             self._remove_files(backup)
         known = {*self._ids(".json"), *self._ids(_GOING)}

@@ -1,8 +1,8 @@
 """Small files of one directory, durable with a single flush.
 
 A write goes to a journal, which is flushed. The files follow a moment later
-(:meth:`FileJournal.settle`): they are replaced and flushed, each once with its newest content, and
-the journal forgets them. After a crash, opening the journal does what was left to do. So a file
+(:meth:`FileJournal.catch_up`): they are replaced and flushed, each once with its newest content,
+and the journal forgets them. After a crash, opening the journal does what was left to do. So a file
 that changes three times in a moment costs one flush for each change, and is itself written once.
 Of a large file a write may hold the members that change (see ``base/file_parts.py``).
 
@@ -47,7 +47,7 @@ class FileJournal:
         #: guards the journal
         self._lock = threading.Lock()
         #: held while files are replaced
-        self._settling = threading.Lock()
+        self._catching_up = threading.Lock()
 
     def open(self) -> None:
         """Take what is in the journal into the files, and be ready for writes.
@@ -56,14 +56,14 @@ class FileJournal:
             ConfigurationError: the journal is damaged; nothing was changed.
             OSError: the files cannot be written; the journal still has everything.
         """
-        with self._settling:
+        with self._catching_up:
             with self._lock:
                 self._journal.open()
-            self._settle()
+            self._catch_up()
 
     def close(self) -> None:
-        """Let go of the journal; idempotent. What is not settled stays in it."""
-        with self._settling, self._lock:
+        """Let go of the journal; idempotent. What the files do not have yet stays in it."""
+        with self._catching_up, self._lock:
             self._journal.close()
 
     def write(self, contents: Contents) -> None:
@@ -84,7 +84,7 @@ class FileJournal:
         """Bytes in the journal."""
         return self._journal.size
 
-    def read_unsettled(self) -> dict[str, bytes]:
+    def read_pending(self) -> dict[str, bytes]:
         """What the files do not have yet, read from the disk; needs no :meth:`open`.
 
         Raises:
@@ -92,7 +92,7 @@ class FileJournal:
         """
         return self._contents(journal.read(self.path))
 
-    def settle(self) -> None:
+    def catch_up(self) -> None:
         """Bring the files up to date and shorten the journal; blocks for some flushes.
 
         Writes go on meanwhile; what they bring is for the next time.
@@ -100,17 +100,17 @@ class FileJournal:
         Raises:
             OSError: a file cannot be written; the journal keeps everything.
         """
-        with self._settling:
-            self._settle()
+        with self._catching_up:
+            self._catch_up()
 
     @contextlib.contextmanager
-    def hold_settled(self) -> Iterator[None]:
-        """Settle, then allow no writes: to read, move or remove the files."""
-        with self._settling:
-            self._settle()
+    def hold_caught_up(self) -> Iterator[None]:
+        """Let the files catch up, then allow no writes: to read, move or remove the files."""
+        with self._catching_up:
+            self._catch_up()
             yield
 
-    def _settle(self) -> None:
+    def _catch_up(self) -> None:
         with self._lock:
             size = self._journal.size
             data = self._journal.begin(size) if size else b""
@@ -143,13 +143,13 @@ class FileJournal:
         return found
 
 
-class Settler:
-    """A thread that settles some time after :meth:`wrote`."""
+class LateWriter:
+    """A thread that lets the files catch up some time after :meth:`wrote`."""
 
-    def __init__(self, size: Callable[[], int], settle: Callable[[], None], name: str) -> None:
-        """``settle`` may raise OSError or GanetiError: it is called again later."""
+    def __init__(self, size: Callable[[], int], catch_up: Callable[[], None], name: str) -> None:
+        """``catch_up`` may raise OSError or GanetiError: it is called again later."""
         self._size = size
-        self._settle = settle
+        self._catch_up = catch_up
         self._cond = threading.Condition()
         self._news = 0
         self._stopping = False
@@ -157,7 +157,7 @@ class Settler:
         self._thread.start()
 
     def wrote(self) -> None:
-        """There is something to settle."""
+        """There is something to catch up with."""
         with self._cond:
             self._news += 1
             if self._news == 1 or self._size() > LIMIT:
@@ -173,7 +173,7 @@ class Settler:
     def _loop(self) -> None:
         while self._wait_for_calm():
             try:
-                self._settle()
+                self._catch_up()
             except (OSError, errors.GanetiError) as err:
                 why = files.failure(err) if isinstance(err, OSError) else err
                 _LOG.error("files do not follow their journal, trying again: %s", why)

@@ -20,7 +20,7 @@ from pathlib import Path
 from ganeti import constants, errors
 from ganeti.base import files, jsonio
 from ganeti.base.copies import Copies, NoCopies, Round
-from ganeti.base.file_journal import FileJournal, Settler
+from ganeti.base.file_journal import FileJournal, LateWriter
 from ganeti.base.file_parts import Content, Contents
 from ganeti.base.group_commit import GroupCommit, Ticket
 from ganeti.model import job as job_model
@@ -71,7 +71,7 @@ class JobFiles:
         self._flag_lock = threading.Lock()
         self._lock = files.FileLock(directory / "lock")
         self._journal = FileJournal(directory)
-        self._settler: Settler | None = None
+        self._late_writer: LateWriter | None = None
         self._commit: GroupCommit[Written] = GroupCommit(self._flush)
         #: how long it takes to flush the journal
         self.flush_times = self._commit.times
@@ -107,7 +107,9 @@ class JobFiles:
         except errors.GanetiError:
             self._lock.release()
             raise
-        self._settler = Settler(lambda: self._journal.size, self._journal.settle, "job-files")
+        self._late_writer = LateWriter(
+            lambda: self._journal.size, self._journal.catch_up, "job-files"
+        )
         self._writer.start()
 
     def _check_version(self) -> None:
@@ -129,35 +131,35 @@ class JobFiles:
 
     def close(self) -> None:
         """Bring all files up to date and release the lock. Idempotent."""
-        if self._settler is None:
+        if self._late_writer is None:
             return
         with self._unhurried:
             self._closing = True
             self._unhurried.notify()
         self._writer.join()
-        self._settler.stop()
-        self._settler = None
+        self._late_writer.stop()
+        self._late_writer = None
         try:
-            self._journal.settle()
+            self._journal.catch_up()
         except OSError as err:  # nothing is lost: it is in the journal
             _LOG.error("%s", errors.text(self._cannot_write(err)))
         self._journal.close()
         self._lock.release()
 
-    def settle(self) -> None:
+    def catch_up(self) -> None:
         """Bring the files up to date now; blocks for some flushes. OSError when that fails."""
-        self._journal.settle()
+        self._journal.catch_up()
 
-    def hold_settled(self) -> AbstractContextManager[None]:
+    def hold_caught_up(self) -> AbstractContextManager[None]:
         """The files as they should be, and still, while this is held."""
-        return self._journal.hold_settled()
+        return self._journal.hold_caught_up()
 
     def load(self) -> tuple[list[JobRecord], int]:
         """All live jobs in order of their ids, and the last id ever used.
 
         A file that cannot be read is moved aside to ``job-<id>.corrupted`` and logged.
         """
-        with self.hold_settled():
+        with self.hold_caught_up():
             return self._load()
 
     def _load(self) -> tuple[list[JobRecord], int]:
@@ -185,7 +187,7 @@ class JobFiles:
             JobQueueError: the serial file holds no number.
             ConfigurationError: the journal is damaged.
         """
-        newer = self._journal.read_unsettled()
+        newer = self._journal.read_pending()
         ids = (int(match[1]) for match in map(_JOB_FILE.fullmatch, newer) if match)
         serial = int(newer.get(SERIAL, b"0"))
         return max([self._read_serial(), serial, *ids, *self._ids(self.directory)])
@@ -256,13 +258,13 @@ class JobFiles:
         """Remove files of jobs that nobody was told of."""
         gone = list(names)
         self._copies.remove_jobs(gone)
-        with self.hold_settled():
+        with self.hold_caught_up():
             for name in gone:
                 files.remove(self.directory / name)
 
     def key(self, name: str) -> int | None:
         """The id of the archived job that a key stands for; None for a new key."""
-        try:  # never in the journal alone: the files are settled before a job is archived
+        try:  # never in the journal alone: the files have caught up before a job is archived
             text = files.read_text(self.directory / name).strip()
         except FileNotFoundError:
             return None
@@ -273,8 +275,8 @@ class JobFiles:
         for item in batch:
             contents.add(item.contents)
         self._journal.write(contents)
-        assert self._settler is not None
-        self._settler.wrote()
+        assert self._late_writer is not None
+        self._late_writer.wrote()
         # Not before: a copy that was newer after a crash would keep this node from being the
         # master again.
         sent = self._copies.write_jobs(contents)
@@ -283,7 +285,7 @@ class JobFiles:
 
     def contents(self) -> dict[str, bytes]:
         """Every live job file, the serial and the keys, as they are on disk."""
-        with self.hold_settled():
+        with self.hold_caught_up():
             return self._contents()
 
     def _contents(self) -> dict[str, bytes]:
@@ -334,7 +336,7 @@ class JobFiles:
     def archive(self, job_ids: Iterable[int]) -> None:
         """Move files of finished jobs to the archive."""
         job_ids = list(job_ids)
-        with self.hold_settled():
+        with self.hold_caught_up():
             self._move(job_ids)
             # Before anybody reads the files as a whole: there they are no more.
             self._copies.archive_jobs([name_of(job_id) for job_id in job_ids])

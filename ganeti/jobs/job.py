@@ -41,7 +41,7 @@ class Job:
     #: a worker has the job in its hands
     active: bool = False
     #: the job has ended, and its end is on disk
-    settled: bool = False
+    is_over: bool = False
     #: what readers see until then: a crash may still take the end back
     before_end: JobRecord | None = None
     #: its first file on the way, for those who submit it again with the same key

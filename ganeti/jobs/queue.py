@@ -90,13 +90,13 @@ class JobQueue:
             self._files.wait(self._files.add(changed))
         with self._mutex:
             for job in self._jobs.values():
-                job.settled = job.record.finalized
+                job.is_over = job.record.finalized
         return len(records)
 
     def start(self) -> None:
         """Continue the queued and waiting jobs that :meth:`load` has read."""
         with self._mutex:
-            ready = [job for job in self._jobs.values() if not job.settled]
+            ready = [job for job in self._jobs.values() if not job.is_over]
         for job in ready:
             self._steps.enqueue(job)
 
@@ -148,7 +148,7 @@ class JobQueue:
     def _find_end_status(self, job_id: int) -> JobStatus | str | None:
         job = self._jobs.get(job_id)
         if job is not None:
-            return job.status if job.settled else ""
+            return job.status if job.is_over else ""
         record = self._files.read_archived(job_id)
         return None if record is None else record.status
 
@@ -356,13 +356,13 @@ class JobQueue:
             late = {
                 job_files.name_of(job.id): job_files.encode(job.record)
                 for job in ended
-                if not job.settled
+                if not job.is_over
             }
             for job in ended:
                 late |= self._keys.list_archived(job.record)
         if late:
             self._files.wait(self._files.add(late))
-        self._files.settle()  # not with the mutex: there may be much to write
+        self._files.catch_up()  # not with the mutex: there may be much to write
         with self._mutex:
             moved = [job.id for job in ended if job.id in self._jobs]
             self._files.archive(moved)

@@ -215,7 +215,7 @@ class Steps:
             with log.set_context(job=str(job.id)):
                 _LOG.info("ended with %s", job.status.value)
             with self._book.mutex:
-                job.settled, job.before_end = True, None
+                job.is_over, job.before_end = True, None
                 job.hold = None
                 again = self._gate.end_job(job.id)
             self.retry_held(again)

@@ -21,7 +21,7 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import daemon, files, journal, position, process, sealed_file, typed
-from ganeti.base.file_journal import FileJournal, Settler
+from ganeti.base.file_journal import FileJournal, LateWriter
 from ganeti.base.file_parts import Contents
 from ganeti.node import membership
 from ganeti.node.context import NodeContext
@@ -60,13 +60,13 @@ class Replica(ReplicaCalls):
         #: held while the journal of the queue is open, which is while there is something in it
         self._queue_lock = files.FileLock(queue / "lock")
         self._queue = FileJournal(queue)
-        self._settler: Settler | None = None
+        self._late_writer: LateWriter | None = None
 
     def stop(self) -> None:
         """Bring the job files up to date; no call may come any more. Idempotent."""
-        if self._settler is not None:
-            self._settler.stop()
-            self._settler = None
+        if self._late_writer is not None:
+            self._late_writer.stop()
+            self._late_writer = None
         with self._lock:
             self._close()
 
@@ -126,7 +126,7 @@ class Replica(ReplicaCalls):
         return serial
 
     def _find_last_job(self) -> int:
-        newer = self._queue.read_unsettled()
+        newer = self._queue.read_pending()
         serials = [newer.get("serial", b"")]
         with contextlib.suppress(FileNotFoundError):
             serials.append((self._paths.queue / "serial").read_bytes())
@@ -196,7 +196,7 @@ class Replica(ReplicaCalls):
                 try:
                     return self._write(update)
                 finally:
-                    self._settle_soon()
+                    self._catch_up_soon()
             except OSError as err:
                 self._serial = None
                 raise files.failure(err) from err
@@ -242,28 +242,28 @@ class Replica(ReplicaCalls):
             self._queue_lock.release()
             raise
 
-    def _settle_soon(self) -> None:
+    def _catch_up_soon(self) -> None:
         """Let go of the queue at once if its files are as they should be, else when they are."""
         if not self._queue.size:
             self._let_go()
             return
-        if self._settler is None:
-            self._settler = Settler(lambda: self._queue.size, self._settle, "copies")
-        self._settler.wrote()
+        if self._late_writer is None:
+            self._late_writer = LateWriter(lambda: self._queue.size, self._catch_up, "copies")
+        self._late_writer.wrote()
 
-    def _settle(self) -> None:
+    def _catch_up(self) -> None:
         """Bring the job files up to date, while updates go on, and let go of the queue."""
-        self._queue.settle()
+        self._queue.catch_up()
         with self._lock:
             if self._queue_lock.held:
-                self._settle_soon()
+                self._catch_up_soon()
 
     def _let_go(self) -> None:
         """Bring the job files up to date as far as possible, and let go of the queue."""
         if not self._queue_lock.held:
             return
         try:
-            self._queue.settle()
+            self._queue.catch_up()
         except OSError as err:  # nothing is lost: it is in the journal
             log.error("job files do not follow their journal: %s", err)
         self._queue.close()
@@ -312,7 +312,7 @@ class Replica(ReplicaCalls):
         if contents:
             self._queue.write(contents)
         if update.archive or update.remove or update.keep is not None:
-            with self._queue.hold_settled():
+            with self._queue.hold_caught_up():
                 self._move(update)
         if update.drained is True:
             files.write_atomic(queue / "drain", b"", mode=0o644)

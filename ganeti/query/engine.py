@@ -159,7 +159,7 @@ class _Run:
         needs = ctx.needs - kind.base_needs
         if needs and rows:
             self._collect(needs, rows)
-        rows = kind.settle(ctx, rows, names is not None) if rows else rows
+        rows = kind.choose_rows(ctx, rows, names is not None) if rows else rows
         return rows if names is not None else self._select(after, rows)
 
     def cells(self, rows: Sequence[object]) -> list[list[Cell]]:

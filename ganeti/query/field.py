@@ -256,7 +256,7 @@ class Kind(ABC, Generic[R]):
         """The calls that get the live data for these rows; the engine runs them at once."""
         return {}
 
-    def settle(self, ctx: Context, rows: Sequence[R], named: bool) -> Sequence[R]:
+    def choose_rows(self, ctx: Context, rows: Sequence[R], named: bool) -> Sequence[R]:
         """The rows once the live data is there; ``named`` when they were requested by name."""
         return rows
 

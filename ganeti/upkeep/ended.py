@@ -18,7 +18,7 @@ from ganeti.upkeep.round import Round
 
 _LOG = logging.getLogger(__name__)
 #: What it is when its guest has ended and nobody has acted; the second while its node is silent.
-_UNSETTLED = (
+_NEEDS_WORK = (
     InstanceStatus.ERROR_DOWN,
     InstanceStatus.ERROR_NODE_DOWN,
     InstanceStatus.USER_DOWN,
@@ -73,7 +73,7 @@ def _start_waiting(now: Round, up: Mapping[str, Up]) -> list[Up]:
         node
         for group in groups
         for item in group.instances
-        if item.name not in done and _is_unsettled(item) and not group.waits_for(item)
+        if item.name not in done and _needs_work(item) and not group.waits_for(item)
         for node in item.nodes
     }
     return [each for node, each in up.items() if node in waiting]
@@ -89,19 +89,19 @@ def _treat(
         if not found:
             continue
         for item in found:
-            if ended[item.primary, item.name] in fresh and _is_unsettled(item):
+            if ended[item.primary, item.name] in fresh and _needs_work(item):
                 _report_end(now, item)
         done = set(instances.treat(now, replace(group, instances=found)))
         later += [
             ended[item.primary, item.name]
             for item in found
-            if item.name not in done and _is_unsettled(item)
+            if item.name not in done and _needs_work(item)
         ]
     return later
 
 
-def _is_unsettled(item: view.Instance) -> bool:
-    return item.admin_state is AdminState.UP and item.status in _UNSETTLED
+def _needs_work(item: view.Instance) -> bool:
+    return item.admin_state is AdminState.UP and item.status in _NEEDS_WORK
 
 
 def _report_end(now: Round, item: view.Instance) -> None:

@@ -55,7 +55,7 @@ def treat_all(now: Round, groups: Iterable[Group]) -> Sequence[str]:
     Raises:
         GanetiError: the master did not take a job; the next run tries again.
     """
-    settled: list[str] = []
+    finished: list[str] = []
     refused: list[str] = []
 
     def act(group: Group, stored: Stored) -> None:
@@ -63,14 +63,14 @@ def treat_all(now: Round, groups: Iterable[Group]) -> Sequence[str]:
         memory.keep_only(item.name for item in group.instances)
         done, others = _submit(now, _find_due(now, group, memory), stored)
         refused.extend(others)
-        settled.extend([*done, *_list_given_up(group, memory)])
+        finished.extend([*done, *_list_given_up(group, memory)])
         memory.boots.update({name: boot for name, boot in group.boots.items() if boot is not None})
 
     for group in groups:
         _with_memory(now, group, act)
     if refused:
         raise errors.GenericError(f"jobs were not accepted: {'; '.join(refused)}")
-    return settled
+    return finished
 
 
 def treat(now: Round, group: Group) -> Sequence[str]:
@@ -81,17 +81,17 @@ def treat(now: Round, group: Group) -> Sequence[str]:
     Raises:
         GanetiError: the master does not answer.
     """
-    settled: list[str] = []
+    finished: list[str] = []
 
     def act(group: Group, stored: Stored) -> None:
         due = _find_due(now, group, stored.memory)
         done, refused = _submit(now, [action for action in due if action.kind is not None], stored)
         for text in refused:
             _LOG.warning("The job was not accepted: %s", text)
-        settled.extend([*done, *_list_given_up(group, stored.memory)])
+        finished.extend([*done, *_list_given_up(group, stored.memory)])
 
     _with_memory(now, group, act)
-    return settled
+    return finished
 
 
 def _with_memory(now: Round, group: Group, act: Callable[[Group, Stored], None]) -> None:
@@ -121,7 +121,7 @@ def _list_given_up(group: Group, memory: Memory) -> Iterator[str]:
             yield item.name
 
 
-def all_settled(groups: Iterable[Group]) -> bool:
+def all_run(groups: Iterable[Group]) -> bool:
     """Whether all instances that should run did so when the master was asked."""
     return not any(
         item.admin_state is AdminState.UP and item.status in _DOWN
@@ -144,12 +144,12 @@ def decide(group: Group, memory: Memory, moment: float) -> Iterator[Action]:
         if instance.status is InstanceStatus.ERROR_DOWN:
             yield from _restart(instance, group, memory)
             continue
-        if memory.settle(Kind.RESTART, instance.name, moment):
+        if memory.forget(Kind.RESTART, instance.name, moment):
             _LOG.info("Instance %s runs again", instance.name)
         if _was_stopped_inside(instance):
             yield from _clean_up(instance, memory)
             continue
-        memory.settle(Kind.CLEANUP, instance.name, moment)
+        memory.forget(Kind.CLEANUP, instance.name, moment)
         where = [name for name in instance.nodes if name in booted]
         if where and instance.disks_active and group.all_answer(instance):
             why = f"node {', '.join(where)} was rebooted"

@@ -27,7 +27,7 @@ RETRY_AFTER = 60
 FORGET_AFTER = 8 * 3600
 #: Seconds after the last attempt when an instance that runs counts as well. One that ends at once
 #: is seen running between two ends, and that must not give it five attempts more.
-SETTLED_AFTER = 600
+WELL_AFTER = 600
 
 
 class Kind(StrEnum):
@@ -66,9 +66,9 @@ class Memory:
     def copy(self) -> Memory:
         return Memory(dict(self.attempts), dict(self.boots))
 
-    def settle(self, kind: Kind, name: str, now: float) -> bool:
+    def forget(self, kind: Kind, name: str, now: float) -> bool:
         """It is as it should be: forget attempts unless they are new; whether there were some."""
-        if 0 <= now - self.find_last(kind, name) < SETTLED_AFTER:
+        if 0 <= now - self.find_last(kind, name) < WELL_AFTER:
             return False
         return self.attempts.pop((kind, name), None) is not None
 

@@ -132,8 +132,8 @@ def _watch(given: argparse.Namespace, where: paths.Paths, clock: Clock) -> int:
             return constants.EXIT_SUCCESS
         if not booting:
             return _run_once(here, NODE_TASKS, TASKS)[0]
-        _code, settled = _run_once(here, _select_first(NODE_TASKS), _select_first(TASKS))
-        booting = not settled and clock.monotonic() < given.after_boot
+        _code, finished = _run_once(here, _select_first(NODE_TASKS), _select_first(TASKS))
+        booting = not finished and clock.monotonic() < given.after_boot
         if booting:
             clock.sleep(_PAUSE)  # nodes that come up tell; this is for those that cannot
 
@@ -157,7 +157,7 @@ def _run_once(
         if group is not None:
             assert now.groups  # an unknown one is refused before anything is done
         code = run(now, tasks) or code
-        return code, code == constants.EXIT_SUCCESS and instances.all_settled(now.groups)
+        return code, code == constants.EXIT_SUCCESS and instances.all_run(now.groups)
     except errors.NoMasterError as err:
         if err.exit_code == constants.EXIT_NOTMASTER:
             _LOG.debug("%s", errors.text(err))

@@ -150,7 +150,7 @@ def test_job_file(arena: Arena, kind: str) -> None:
     number = cluster.ok("debug delay --submit", "0.001").err.split()[-1]
     cluster.ok("job wait", number)
     queue = cluster.paths().queue
-    wait_for(lambda: not FileJournal(queue).read_unsettled(), "the files to follow the journal")
+    wait_for(lambda: not FileJournal(queue).read_pending(), "the files to follow the journal")
     cluster.kill_master()
     path = queue / f"job-{number}"
     path.write_bytes(JOBS[kind](path.read_bytes()))

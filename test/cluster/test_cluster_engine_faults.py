@@ -35,7 +35,7 @@ def test_a_damaged_job_file_is_moved_aside_and_the_rest_runs(cluster: Cluster) -
     number = cluster.ok("debug delay --submit", "0.001").err.split()[-1]
     cluster.ok("job wait", number)
     queue = cluster.paths().queue
-    wait_for(lambda: not FileJournal(queue).read_unsettled(), "the files to follow the journal")
+    wait_for(lambda: not FileJournal(queue).read_pending(), "the files to follow the journal")
     cluster.kill_master()
     (queue / f"job-{number}").write_text('{"id": 1, "ops": [')
     assert cluster.start_master().code == 0
@@ -285,7 +285,7 @@ def test_candidates_that_cannot_write_are_named_with_the_cause(cluster: Cluster)
     journals = [cluster.paths(node).queue / "journal" for node in ("node2", "node3")]
     for number, journal in enumerate(journals):
         wait_for(
-            lambda queue=journal.parent: not FileJournal(queue).read_unsettled(), "a still queue"
+            lambda queue=journal.parent: not FileJournal(queue).read_pending(), "a still queue"
         )
         journal.unlink()
         journal.mkdir()

@@ -22,7 +22,7 @@ from ganeti import constants
 from ganeti.base import process, services
 from ganeti.net import resolve
 from ganeti.tools import confd_client
-from ganeti.upkeep.memory import SETTLED_AFTER
+from ganeti.upkeep.memory import WELL_AFTER
 
 pytestmark = pytest.mark.long
 
@@ -88,7 +88,7 @@ def test_a_guest_that_died_runs_again(cluster: Cluster) -> None:
     assert status(cluster) == "running"
     [path] = cluster.paths().data.glob("watcher.*.data")
     memory = json.loads(path.read_text())
-    memory["instance"][GUEST]["restart_when"] -= SETTLED_AFTER
+    memory["instance"][GUEST]["restart_when"] -= WELL_AFTER
     path.write_text(json.dumps(memory))
     assert watch(cluster).code == 0
     assert f"Instance {GUEST} runs again" in log(cluster)

@@ -152,7 +152,7 @@ class Checker:
             match = _JOB.fullmatch(path.name)
             if match:
                 live[int(match[1])] = self._read(path, path.read_bytes())
-        for name, data in FileJournal(queue).read_unsettled().items():
+        for name, data in FileJournal(queue).read_pending().items():
             match = _JOB.fullmatch(name)
             if match:
                 live[int(match[1])] = self._read(queue / name, data)
@@ -303,7 +303,7 @@ class Checker:
             return f"configuration {mine.data.serial_no} and {theirs.data.serial_no}"
         own, copied = (
             {path.name: path.read_bytes() for path in paths.queue.glob("job-*")}
-            | FileJournal(paths.queue).read_unsettled()
+            | FileJournal(paths.queue).read_pending()
             for paths in (self.paths, other)
         )
         names = {name for name in own.keys() | copied.keys() if own.get(name) != copied.get(name)}

@@ -269,7 +269,7 @@ class Schedule:
         assert not lost, f"{len(lost)} of {len(self.book.acks)} acknowledged changes: {lost[:5]}"
         queue = self.master.paths.queue
         there = {path.name for path in (*queue.glob("job-*"), *queue.glob("archive/*/job-*"))}
-        there |= set(FileJournal(queue).read_unsettled())
+        there |= set(FileJournal(queue).read_pending())
         gone = [number for number in self.book.jobs if f"job-{number}" not in there]
         assert not gone, f"acknowledged jobs are gone: {gone[:10]}"
         self.note(f"{len(self.book.acks)} changes and {len(self.book.jobs)} jobs are there")
@@ -305,7 +305,7 @@ class Schedule:
 def _state(node: NetNode) -> tuple[str, dict[str, bytes]]:
     config = jsonio.dumps(base.to_wire(read_config(node.paths).data))
     jobs = {path.name: _content(path) for path in node.paths.queue.glob("job-*")}
-    return config, {**jobs, **FileJournal(node.paths.queue).read_unsettled()}
+    return config, {**jobs, **FileJournal(node.paths.queue).read_pending()}
 
 
 def _content(path: Path) -> bytes:

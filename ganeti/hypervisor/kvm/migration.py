@@ -270,7 +270,7 @@ class Migration:
         self._drop_key(found.runtime)
         if found.runtime.move == "in":
             self._note(found.runtime, move="none")
-            self._starter.settle(found.runtime)
+            self._starter.attach_routed(found.runtime)
 
     def check_arrived(self, name: str) -> None:
         """Wait until all of the guest is here."""

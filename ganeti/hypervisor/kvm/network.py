@@ -106,7 +106,9 @@ def open_card(
     *,
     arriving: bool = False,
 ) -> None:
-    """Make a tap and attach it; routed cards of a guest that arrives wait, see :func:`settle`.
+    """Make a tap and attach it; that of a routed NIC waits until the guest has arrived.
+
+    See :func:`attach_routed`.
 
     Raises:
         HypervisorError: no permission, no such bridge, a script failed; with what to do.
@@ -126,7 +128,7 @@ def open_card(
         attach(instance, index, nic, card, scripts)
 
 
-def settle(instance: NodeInstance, cards: Sequence[Card], scripts: Scripts) -> None:
+def attach_routed(instance: NodeInstance, cards: Sequence[Card], scripts: Scripts) -> None:
     """Attach the routed cards of a guest that has arrived.
 
     Not before that, as the node would draw the guest's traffic to itself.

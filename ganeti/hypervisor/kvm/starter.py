@@ -263,10 +263,10 @@ class Starter:
         words = launch.read_last_messages(qemu_log(self._paths, name)).splitlines()
         return f" ({words[-1]})" if words else ""
 
-    def settle(self, record: runtime.Runtime) -> None:
+    def attach_routed(self, record: runtime.Runtime) -> None:
         """Attach what waited for the arrival of a guest; HypervisorError, though it runs."""
         try:
-            network.settle(record.instance, record.cards, self.scripts)
+            network.attach_routed(record.instance, record.cards, self.scripts)
         except errors.HypervisorError as err:
             raise errors.HypervisorError(
                 f"instance {record.instance.name} runs here, but {errors.text(err)}"

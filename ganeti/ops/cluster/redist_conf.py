@@ -29,4 +29,4 @@ class ClusterRedistConf(Operation[OpClusterRedistConf, None]):
             ctx.warn(failure)
         ssh_keys.bring_up_to_date(ctx)
         hosts_files.bring_up_to_date(ctx)
-        images.settle(ctx)
+        images.distribute(ctx)

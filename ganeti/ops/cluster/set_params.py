@@ -202,7 +202,7 @@ class ClusterSetParams(
         if changed.get("modify_etc_hosts"):
             hosts_files.bring_up_to_date(ctx)
         if self.plan.demoted and ctx.config.images:
-            images.settle(ctx)
+            images.distribute(ctx)
         if not self.plan.jobs:
             return None
         return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.plan.jobs)]}

@@ -181,7 +181,7 @@ class NodeSetParams(
             ssh_keys.bring_up_to_date(ctx)
         changed = promoted or self.node.master_candidate != after.master_candidate
         if changed and ctx.config.images:
-            images.settle(ctx)
+            images.distribute(ctx)
         return _differences(self.node, after)
 
     def _edit(self, draft: Draft) -> None:

@@ -61,7 +61,7 @@ def spread(ctx: Context, image: Image, nodes: Sequence[Node]) -> list[NodeUuid]:
     return done
 
 
-def settle(ctx: Context) -> None:
+def distribute(ctx: Context) -> None:
     """Give each candidate that answers its copy of each image, then remove what is not needed.
 
     Not needed are files of removed images, and files on nodes that are not candidates any more.
@@ -73,7 +73,7 @@ def settle(ctx: Context) -> None:
     candidates = [node for node in config.candidates() if node.uuid in found]
     for image in config.images.values():
         if image.ready:
-            _settle_one(ctx, image, candidates, found)
+            _distribute_one(ctx, image, candidates, found)
     wanted = {node.uuid for node in config.candidates()}
     for uuid, having in found.items():
         images = ctx.config.images
@@ -87,7 +87,7 @@ def settle(ctx: Context) -> None:
             forget(ctx, extra, [config.nodes[uuid]])
 
 
-def _settle_one(
+def _distribute_one(
     ctx: Context,
     image: Image,
     candidates: Sequence[Node],

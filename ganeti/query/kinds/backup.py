@@ -48,7 +48,7 @@ class BackupKind(Kind[Row]):
         names = [row.repository for row in rows]
         return {Need.BACKUPS: lambda: ctx.sources.backups(names)}
 
-    def settle(self, ctx: Context, rows: Sequence[Row], named: bool) -> Sequence[Row]:
+    def choose_rows(self, ctx: Context, rows: Sequence[Row], named: bool) -> Sequence[Row]:
         answers = ctx.live.get(Need.BACKUPS)
         if answers is None:
             return rows

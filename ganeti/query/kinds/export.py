@@ -42,7 +42,7 @@ class ExportKind(Kind[Row]):
         nodes = [row.node for row in rows if not row.node.offline]
         return {Need.EXPORTS: lambda: ctx.sources.exports(nodes) if nodes else {}}
 
-    def settle(self, ctx: Context, rows: Sequence[Row], named: bool) -> Sequence[Row]:
+    def choose_rows(self, ctx: Context, rows: Sequence[Row], named: bool) -> Sequence[Row]:
         answers = ctx.live.get(Need.EXPORTS)
         if answers is None:
             return rows

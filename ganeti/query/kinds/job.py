@@ -43,7 +43,7 @@ class JobKind(Kind[int]):
 
         return {Need.JOBS: load}
 
-    def settle(self, ctx: Context, rows: Sequence[int], named: bool) -> Sequence[int]:
+    def choose_rows(self, ctx: Context, rows: Sequence[int], named: bool) -> Sequence[int]:
         jobs = ctx.live.get(Need.JOBS)
         if named or jobs is None:
             return rows

@@ -12,7 +12,7 @@ import pytest
 
 from ganeti import errors
 from ganeti.base import file_journal, files
-from ganeti.base.file_journal import FileJournal, Settler
+from ganeti.base.file_journal import FileJournal, LateWriter
 from ganeti.base.file_parts import Contents
 
 
@@ -46,18 +46,18 @@ def test_a_write_survives_a_crash_before_the_files_follow(opened, tmp_path):
     opened.write(Contents({"a": b"1", "b": b"1"}))
     opened.write(Contents({"a": "zwölf".encode()}))
     assert found(tmp_path) == {}
-    assert opened.read_unsettled() == {"a": "zwölf".encode(), "b": b"1"}
+    assert opened.read_pending() == {"a": "zwölf".encode(), "b": b"1"}
     assert after_a_crash(tmp_path, tmp_path / "copy") == {"a": "zwölf".encode(), "b": b"1"}
 
 
 def test_the_files_follow_and_the_journal_forgets_them(opened, tmp_path):
     (tmp_path / "keys").mkdir()
     opened.write(Contents({"a": b"1", "keys/x": b"7"}))
-    opened.settle()
+    opened.catch_up()
     assert found(tmp_path) == {"a": b"1"}
     assert (tmp_path / "keys" / "x").read_bytes() == b"7"
     assert opened.size == 0
-    assert opened.read_unsettled() == {}
+    assert opened.read_pending() == {}
 
 
 def test_what_is_written_while_the_files_follow_is_kept(opened, tmp_path, monkeypatch):
@@ -70,16 +70,16 @@ def test_what_is_written_while_the_files_follow_is_kept(opened, tmp_path, monkey
     opened.write(Contents({"a": b"1"}))
     with monkeypatch.context() as patch:
         patch.setattr(files, "write_many", slowly)
-        opened.settle()
+        opened.catch_up()
     assert found(tmp_path) == {"a": b"1"}
     assert after_a_crash(tmp_path, tmp_path / "copy") == {"a": b"2", "c": b"1"}
-    opened.settle()
+    opened.catch_up()
     assert found(tmp_path) == {"a": b"2", "c": b"1"}
 
 
-def test_a_file_that_is_removed_while_settled_does_not_come_back(opened, tmp_path):
+def test_a_file_that_is_removed_meanwhile_does_not_come_back(opened, tmp_path):
     opened.write(Contents({"a": b"1", "b": b"1"}))
-    with opened.hold_settled():
+    with opened.hold_caught_up():
         (tmp_path / "a").unlink()
     assert after_a_crash(tmp_path, tmp_path / "copy") == {"b": b"1"}
 
@@ -104,14 +104,14 @@ def test_damage_before_the_end_is_refused_and_nothing_changes(tmp_path):
 def test_files_that_cannot_be_written_stay_in_the_journal(opened, tmp_path):
     opened.write(Contents({"keys/x": b"1", "a": b"1"}))
     with pytest.raises(OSError, match="No such file"):
-        opened.settle()
+        opened.catch_up()
     assert found(tmp_path) == {}
     (tmp_path / "keys").mkdir()
-    opened.settle()
+    opened.catch_up()
     assert (tmp_path / "keys" / "x").read_bytes() == b"1"
 
 
-def test_many_writers_and_a_settler_lose_nothing(opened, tmp_path):
+def test_many_writers_and_a_late_writer_lose_nothing(opened, tmp_path):
     def write(name: str) -> None:
         for number in range(50):
             opened.write(Contents({name: b"%d" % number}))
@@ -120,8 +120,8 @@ def test_many_writers_and_a_settler_lose_nothing(opened, tmp_path):
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        opened.settle()
-    opened.settle()
+        opened.catch_up()
+    opened.catch_up()
     assert found(tmp_path) == {f"f{n}": b"49" for n in range(8)}
 
 
@@ -134,7 +134,7 @@ class Counter:
         self.times: list[float] = []
         self.done = threading.Event()
 
-    def settle(self) -> None:
+    def catch_up(self) -> None:
         self.times.append(time.monotonic())
         if self._failures:
             self._failures -= 1
@@ -150,24 +150,24 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_it_settles_once_for_writes_that_come_together():
+def test_it_catches_up_once_for_writes_that_come_together():
     counter = Counter()
-    settler = Settler(lambda: counter.size, counter.settle, "test")
+    writer = LateWriter(lambda: counter.size, counter.catch_up, "test")
     for _ in range(5):
-        settler.wrote()
+        writer.wrote()
     assert counter.done.wait(10)
-    settler.stop()
+    writer.stop()
     assert len(counter.times) == 1
 
 
 @pytest.mark.usefixtures("quick")
-def test_it_settles_even_if_writes_never_stop():
+def test_it_catches_up_even_if_writes_never_stop():
     counter = Counter()
-    settler = Settler(lambda: counter.size, counter.settle, "test")
+    writer = LateWriter(lambda: counter.size, counter.catch_up, "test")
     end = time.monotonic() + 10
     while not counter.done.wait(0.01) and time.monotonic() < end:
-        settler.wrote()
-    settler.stop()
+        writer.wrote()
+    writer.stop()
     assert counter.times
 
 
@@ -175,19 +175,19 @@ def test_a_long_journal_is_not_waited_for():
     counter = Counter()
     counter.size = file_journal.LIMIT + 1
     begin = time.monotonic()
-    settler = Settler(lambda: counter.size, counter.settle, "test")
-    settler.wrote()
+    writer = LateWriter(lambda: counter.size, counter.catch_up, "test")
+    writer.wrote()
     assert counter.done.wait(10)
-    settler.stop()
+    writer.stop()
     assert counter.times[0] - begin < file_journal.DELAY
 
 
 @pytest.mark.usefixtures("quick")
 def test_a_failure_is_logged_and_tried_again(caplog):
     counter = Counter(failures=2)
-    settler = Settler(lambda: counter.size, counter.settle, "test")
-    settler.wrote()
+    writer = LateWriter(lambda: counter.size, counter.catch_up, "test")
+    writer.wrote()
     assert counter.done.wait(10)
-    settler.stop()
+    writer.stop()
     assert len(counter.times) == 3
     assert "No space left on device" in caplog.text

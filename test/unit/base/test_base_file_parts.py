@@ -60,8 +60,8 @@ def test_parts_reach_the_file_when_it_follows(opened, tmp_path):
     opened.write(Contents({"job-7": {"ops/0": {"status": "running"}}}))
     opened.write(Contents({"job-7": {"ops/0": {"status": "success"}, "ops/1": {"status": "w"}}}))
     assert status(tmp_path) == ["queued", "queued"]
-    assert b'"success"' in opened.read_unsettled()["job-7"]
-    opened.settle()
+    assert b'"success"' in opened.read_pending()["job-7"]
+    opened.catch_up()
     assert status(tmp_path) == ["success", "w"]
     assert opened.size == 0
 
@@ -70,7 +70,7 @@ def test_a_whole_and_what_follows_it_in_one_write(opened, tmp_path):
     contents = Contents({"job-7": FILE.replace(b"queued", b"waiting"), "job-8": FILE})
     contents.add({"job-7": {"ops/1": {"status": "running"}}})
     opened.write(contents)
-    opened.settle()
+    opened.catch_up()
     assert status(tmp_path) == ["waiting", "running"]
     assert (tmp_path / "job-8").read_bytes() == FILE
 
@@ -79,7 +79,7 @@ def test_a_crash_after_the_file_was_written_does_no_harm(opened, tmp_path):
     """The journal still has what the file has already."""
     opened.write(Contents({"job-7": {"ops/0": {"status": "running"}}}))
     left = (tmp_path / NAME).read_bytes()
-    opened.settle()
+    opened.catch_up()
     opened.close()
     (tmp_path / NAME).write_bytes(left)
     opened.open()
@@ -100,7 +100,7 @@ def test_a_damaged_or_missing_file_keeps_no_other_from_following(opened, tmp_pat
     if content is not None:
         (tmp_path / "job-7").write_bytes(content)
     opened.write(Contents({"job-7": {"ops/0": {"status": "running"}}, "job-8": b"{}"}))
-    opened.settle()
+    opened.catch_up()
     assert (tmp_path / "job-8").read_bytes() == b"{}"
     assert "job-7 cannot be brought up to date" in caplog.text
     assert (tmp_path / "job-7").exists() == (content is not None)

@@ -171,7 +171,7 @@ class WatchedLocks(LockManager):
 
 def on_disk(directory: Path, name: str) -> bytes | None:
     """Content of a queue's file that would survive a power cut now."""
-    newer = FileJournal(directory).read_unsettled().get(name)
+    newer = FileJournal(directory).read_pending().get(name)
     path = directory / name
     return newer if newer is not None else path.read_bytes() if path.exists() else None
 

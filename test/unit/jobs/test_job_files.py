@@ -51,7 +51,7 @@ def test_a_job_is_one_documented_json_file(files):
     one = job(7)
     one.submitter = Submitter(uid=0, name="root")
     save(files, one)
-    files.settle()
+    files.catch_up()
     stored = json.loads((files.directory / "job-7").read_text())
     assert set(stored) == {
         "id",

@@ -144,7 +144,7 @@ def test_a_job_with_an_opcode_nobody_knows_ends_with_an_error(hire, crash):
     blocker = office.submit(op(gate="g"))
     office.crew.wait_for_start(blocker)
     job = office.submit(op())
-    office.files.settle()
+    office.files.catch_up()
     left = crash(office)
     path = left / f"job-{job}"
     path.write_text(path.read_text().replace("OP_TEST_DUMMY", "OP_FROM_THE_FUTURE"))
@@ -221,7 +221,7 @@ def test_a_damaged_job_file_does_not_stop_the_start(hire, crash, caplog):
     office = hire()
     first, second = office.submit(op()), office.submit(op())
     office.finish(first, second)
-    office.files.settle()
+    office.files.catch_up()
     left = crash(office)
     (left / f"job-{first}").write_bytes(b"{")
     again = restart(hire, left)

@@ -70,7 +70,7 @@ def test_the_dummy_does_what_it_is_told(client: Client) -> None:
 def test_secret_parameters_arrive_and_stay_secret(debug: Debug, master: Any) -> None:
     code, _out, err = debug("test-osparams", "--os-parameters-secret", "pass=hush,other=still")
     assert (code, err) == (0, "The secret parameters reached the job\n")
-    master.core.job_files.settle()
+    master.core.job_files.catch_up()
     stored = "".join(files.read_text(path) for path in master.paths.queue.glob("job-*"))
     assert "Secret OS parameters with a value: other, pass" in stored
     assert "hush" not in stored

@@ -57,7 +57,7 @@ def test_a_job_from_submission_to_archive(client, master):
 def test_a_trusted_daemon_hands_in_jobs_for_its_users(client, master):
     job = client.submit_job([delay()], user="rapi:alice")
     wait_for(client, job)
-    master.core.job_files.settle()
+    master.core.job_files.catch_up()
     stored = json.loads((master.paths.queue / f"job-{job}").read_text())
     assert stored["submitter"]["user"] == "rapi:alice"
     assert stored["submitter"]["uid"] == os.getuid()
@@ -207,7 +207,7 @@ def test_jobs_survive_a_restart(root, client, master):
     master.hold_everything()
     waiting = client.submit_job([delay()])
     wait_for(client, waiting, "waiting")
-    stored = json.loads(FileJournal(root.queue).read_unsettled()[f"job-{waiting}"])
+    stored = json.loads(FileJournal(root.queue).read_pending()[f"job-{waiting}"])
     assert stored["ops"][0]["status"] in ("queued", "waiting")
 
 

@@ -19,7 +19,7 @@ from ganeti.upkeep import instances, memory
 from ganeti.upkeep.memory import (
     FORGET_AFTER,
     MAX_ATTEMPTS,
-    SETTLED_AFTER,
+    WELL_AFTER,
     Attempts,
     Kind,
     Memory,
@@ -108,10 +108,10 @@ def test_attempts_are_forgotten_when_it_runs_or_after_eight_hours() -> None:
 
 def test_one_that_is_seen_running_soon_after_an_attempt_may_end_again() -> None:
     tried = known()
-    tried.note(Kind.RESTART, "web1", NOW - SETTLED_AFTER + 1)
+    tried.note(Kind.RESTART, "web1", NOW - WELL_AFTER + 1)
     decide(tried, instance())
     assert tried.count(Kind.RESTART, "web1") == 1
-    tried.attempts[Kind.RESTART, "web1"] = Attempts(1, NOW - SETTLED_AFTER)
+    tried.attempts[Kind.RESTART, "web1"] = Attempts(1, NOW - WELL_AFTER)
     decide(tried, instance())
     assert tried.count(Kind.RESTART, "web1") == 0
 

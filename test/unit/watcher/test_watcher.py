@@ -157,7 +157,7 @@ def test_after_a_boot_it_looks_until_all_that_should_run_does(
     down = [True]
     clock: Any = SimpleNamespace(now=SYSTEM.now, monotonic=lambda: uptime[0], sleep=sleep)
     monkeypatch.setattr(program, "SYSTEM", clock)
-    monkeypatch.setattr(program.instances, "all_settled", lambda _groups: not down[0])
+    monkeypatch.setattr(program.instances, "all_run", lambda _groups: not down[0])
     answer(monkeypatch, MasterDownError("down"))
     assert program.main(["--no-strict"]) == 1
     assert uptime == [100.0]
@@ -165,7 +165,7 @@ def test_after_a_boot_it_looks_until_all_that_should_run_does(
     assert uptime == [160.0]
     down[:] = [True]
     sleep(-60)
-    monkeypatch.setattr(program.instances, "all_settled", lambda _groups: False)
+    monkeypatch.setattr(program.instances, "all_run", lambda _groups: False)
     assert program.main(["--no-strict", "--after-boot", "600"]) == 0
     assert uptime[0] >= 600
 

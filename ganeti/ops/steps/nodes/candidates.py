@@ -103,7 +103,7 @@ def fill_up(ctx: Context, *, among: Collection[str] | None = None) -> list[Node]
         ctx.log(f"Node {node.name} is a master candidate now")
         promoted.append(node)
     if promoted and ctx.config.images:
-        images.settle(ctx)
+        images.distribute(ctx)
     return promoted
 
 
