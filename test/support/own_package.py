@@ -1,7 +1,8 @@
 """A package ``ganeti`` of a test's own, to which the test adds something as ``doc/adding.md`` says.
 
-Every file is a link to the real one until the test writes it. :attr:`OwnPackage.touched` are the
-files that the addition needed; :meth:`OwnPackage.run` runs Python with this package.
+Every file is a link to the real one until the test writes it, and the test may write only files
+that its rows of the table name. :attr:`OwnPackage.touched` are the files that the addition needed;
+:meth:`OwnPackage.run` runs Python with this package.
 """
 
 from __future__ import annotations
@@ -12,20 +13,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import adding_table
+
 REPOSITORY = Path(__file__).parents[2]
 
 
 class OwnPackage:
-    """Below ``directory``, which must not exist."""
+    """Below ``directory``, which must not exist, for a thing of each of some rows of the table."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *rows: str) -> None:
         self.directory = directory
+        self.rows = rows
         self.touched: set[str] = set()
         real = REPOSITORY / "ganeti"
         shutil.copytree(real, directory / "ganeti", copy_function=os.symlink)
 
     def write(self, name: str, text: str) -> None:
         """Make or replace a file; ``name`` begins below ``ganeti/``."""
+        named = any(adding_table.names(row, name) for row in self.rows)
+        assert named, f"{name} is not in the rows {', '.join(self.rows)} of {adding_table.PAGE}"
         path = self.directory / "ganeti" / name
         path.unlink(missing_ok=True)
         path.write_text(text)

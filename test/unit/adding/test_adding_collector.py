@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import OwnPackage
 
+ROWS = ("collector of `ganeti-mond`",)
+
 COLLECTOR = '''"""How long this node has been up."""
 
 from ganeti.base import files
@@ -54,7 +56,7 @@ print("by itself:", mon_collector.main(["uptime"]))
 
 
 def test_a_collector_in_two_files_is_listed_and_reported(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.write("mond/uptime.py", COLLECTOR)
     package.insert("mond/registry.py", "    Uptime,\n", before="    CpuAverageLoad,\n")
     package.insert(

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import REPOSITORY, OwnPackage
 
+ROWS = ("opcode", "request of the remote API", "command")
+
 OPCODE = '''
 
 class OpGroupGreet(OpCode, tag="OP_GROUP_GREET", kw_only=True):
@@ -89,7 +91,7 @@ print("in the reference:", "/2/groups/{{group_name}}/greet" in reference.page(ro
 
 
 def test_an_opcode_with_command_and_request_in_three_files(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.insert("opcodes/group.py", OPCODE)
     package.write("ops/group/greet.py", OPERATION)
     package.insert("cli/group/change.py", COMMAND)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import REPOSITORY, OwnPackage
 
+ROWS = ("request of `ganeti-confd`",)
+
 KIND = "    GROUP_NAMES = 12\n"
 ANSWER = '''def _groups(view: View, _query: object) -> Reply:
     """Names of all node groups."""
@@ -34,7 +36,7 @@ print("named:", "group-names" in confd_client.parser().format_help())
 
 
 def test_a_request_in_two_files_is_answered_and_has_a_name(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.insert("confd/messages.py", KIND, before="    PING = 0\n")
     package.insert("confd/answers.py", ANSWER, before="_ANSWERS: Mapping[")
     package.insert("confd/answers.py", ENTRY, before="    Kind.PING: _ping,\n")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import REPOSITORY, OwnPackage
 
+ROWS = ("member of an object of the configuration",)
+
 MEMBER = """    landlord: Annotated[str | None, doc("Who owns the servers")] = None
 """
 
@@ -51,7 +53,7 @@ print(*[line for line in reference.page().splitlines() if "landlord" in line])
 
 
 def test_a_member_in_one_file_is_kept_and_followed(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.insert("model/group.py", MEMBER, before="    hv_state_static:")
     assert package.output(EVERYWHERE, tmp_path / "root") == [
         "before: None",

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import OwnPackage
 
+ROWS = ("error",)
+
 ERROR = '''class GuestAsleepError(HypervisorError):
     """The guest sleeps; wake it up first."""
 
@@ -33,7 +35,7 @@ print("http:", http.status_of(there), http.text_of(there))
 
 
 def test_an_error_in_one_file_is_carried_everywhere(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.insert("errors.py", ERROR, before="class HotplugError(")
     assert package.output(CARRIERS, tmp_path / "root") == [
         'stored: ["HypervisorError",["web1 sleeps",5]]',

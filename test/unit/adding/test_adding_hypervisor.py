@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import OwnPackage
 
+ROWS = ("hypervisor",)
+
 DRIVER = '''"""Hypervisor ``dream``: guests are files, but each has a depth and a password."""
 
 from typing import Annotated
@@ -93,7 +95,7 @@ print("hidden:", redaction.hide([["hv/password", "wake"], ["hv/depth", 9]]))
 
 
 def test_a_hypervisor_in_two_files_is_known_everywhere(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.write("hypervisor/dream.py", DRIVER)
     package.insert("model/drivers.py", LINE, before='    FAKE = "fake"')
     assert package.output(USES, tmp_path / "root") == [

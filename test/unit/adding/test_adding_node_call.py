@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from own_package import OwnPackage
 
+ROWS = ("node call",)
+
 CONTRACT = '''
     @abstractmethod
     @call(timeout=FAST)
@@ -84,7 +86,7 @@ finally:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> OwnPackage:
-    made = OwnPackage(tmp_path_factory.mktemp("node-call") / "package")
+    made = OwnPackage(tmp_path_factory.mktemp("node-call") / "package", *ROWS)
     made.insert("rpc/calls/system.py", CONTRACT)
     made.insert("node/system.py", IMPLEMENTATION, before="    def test_delay(")
     return made
@@ -113,7 +115,7 @@ def test_a_node_call_in_two_files_is_made_checked_and_traced(
 
 @pytest.mark.parametrize("left_out", ["    @abstractmethod\n", "    @call(timeout=FAST)\n"])
 def test_a_node_call_without_a_decorator_does_not_start(tmp_path: Path, left_out: str) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.insert("rpc/calls/system.py", CONTRACT.replace(left_out, ""))
     package.insert("node/system.py", IMPLEMENTATION, before="    def test_delay(")
     done = package.run(CLUSTER, tmp_path / "root")
@@ -123,7 +125,7 @@ def test_a_node_call_without_a_decorator_does_not_start(tmp_path: Path, left_out
 
 def test_a_node_call_without_its_node_side_does_not_start(tmp_path: Path) -> None:
     """The class of the family stays abstract, which mypy reports as well."""
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.insert("rpc/calls/system.py", CONTRACT)
     done = package.run(CLUSTER, tmp_path / "root")
     assert done.returncode == 1

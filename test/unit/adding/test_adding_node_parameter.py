@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import REPOSITORY, OwnPackage
 
+ROWS = ("node parameter",)
+
 FIELD = """    rack_unit: Annotated[int, Meta(ge=0, le=60)] = 0
 """
 SHOWN = """    "rack_unit": ("RackUnit", FieldKind.NUMBER, "Where in its rack a node is"),
@@ -48,7 +50,7 @@ finally:
 
 
 def test_a_parameter_in_two_files_is_set_inherited_and_shown(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.insert("model/params.py", FIELD, before="    spindle_count: int = 1\n")
     package.insert("query/kinds/ndparams.py", SHOWN, before='    "ssh_port": (')
     lines = package.output(SHOW, tmp_path / "root")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import OwnPackage
 
+ROWS = ("query field",)
+
 FIELD = """
 
 @KIND.value("letters", "Letters", NUMBER, "Number of letters in the name")
@@ -47,7 +49,7 @@ print("filtered:", engine.query(sources, "node", ["name"], wanted)["data"])
 
 
 def test_a_field_in_one_file_is_listed_shown_and_compared(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.insert("query/kinds/node.py", FIELD)
     assert package.output(QUERIES, tmp_path / "root") == [
         "listed: [{'name': 'letters', 'title': 'Letters', 'kind': 'number',"

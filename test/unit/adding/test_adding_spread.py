@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import REPOSITORY, OwnPackage
 
+ROWS = ("part of the score of a placement",)
+
 WEIGHT = '    "memory_cv": 2.0,\n'
 SPREAD = '            spread("memory_cv", 2.0, nothing, (Use.MEMORY, per_memory)),\n'
 
@@ -31,7 +33,7 @@ print_metrics(layout)
 
 
 def test_a_spread_in_two_files_is_weighed_and_printed(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.insert("placement/score.py", WEIGHT, before='    "cpu_load_cv":')
     package.insert("placement/board.py", SPREAD, before='            spread("cpu_load_cv"')
     first, second, third, *printed = package.output(SHOW, tmp_path / "root")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import OwnPackage
 
+ROWS = ("disk template",)
+
 DRIVER = '''"""Template ``ramdisk``: files on a file system in memory."""
 
 import msgspec
@@ -147,7 +149,7 @@ print("device:", type(made).__name__, made.attach(), made.size(), wire_disk.para
 
 
 def test_a_template_in_two_files_is_known_everywhere(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.write("storage/ramdisk.py", DRIVER)
     package.insert("model/drivers.py", LINE, before='    RBD = "rbd"')
     # line breaks are where the terminal is narrow

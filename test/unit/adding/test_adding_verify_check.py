@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import REPOSITORY, OwnPackage
 
+ROWS = ("check of `gnt-cluster verify`",)
+
 CHECKS = '''"""Verify what owners want. Pure."""
 
 from collections.abc import Iterable, Mapping
@@ -69,7 +71,7 @@ finally:
 
 
 def test_checks_are_in_the_report_with_their_codes(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.write("ops/verification/paint.py", CHECKS)
     for name in ("verify_config", "verify_group"):
         package.insert(

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from own_package import OwnPackage
 
+ROWS = ("task of the watcher",)
+
 TASK = '''"""Somebody says good night."""
 
 from ganeti import errors
@@ -58,7 +60,7 @@ print("log:", (where.log / "watcher.log").read_text())
 
 
 def test_a_task_in_two_files_is_run_logged_and_hinders_no_other(tmp_path: Path) -> None:
-    package = OwnPackage(tmp_path / "package")
+    package = OwnPackage(tmp_path / "package", *ROWS)
     package.write("watcher/good_night.py", TASK)
     package.insert(
         "watcher/tasks.py", '    "good night": good_night.run,\n', before='    "archive"'

@@ -1,0 +1,53 @@
+"""Each row of the first table of ``doc/adding.md`` has a test, and each test a row."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import adding_table
+
+#: Rows without a test; only fewer.
+WITHOUT = {
+    "- a switch of a `modify` command that changes something without a value",
+    "- of `gnt-instance modify`",
+    "parameter of a hypervisor or a disk template",
+    "- with a directory that the cluster sets",
+    "- with a storage type of its own",
+    "check of `ganeti-doctor`",
+    "hard criterion: where a *new* instance must not go",
+    "hard criterion for moves",
+    "hard criterion for a node that the user names",
+    "daemon",
+    "metric of `/metrics`",
+    "event that people are notified of",
+    "backend or NIC parameter",
+    "alert rule",
+    "method of the Python client of the remote API",
+}
+
+
+def _tried() -> dict[str, list[str]]:
+    """Row -> test files that name it in ``ROWS``."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(Path(__file__).parent.glob("test_adding_*.py")):
+        for node in ast.parse(path.read_text()).body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id="ROWS")], value=value):
+                    for row in ast.literal_eval(value):
+                        found.setdefault(row, []).append(path.name)
+    return found
+
+
+def test_each_row_has_a_test_and_each_test_a_row() -> None:
+    tried = _tried()
+    assert {row for row in adding_table.rows() if row not in tried} == WITHOUT
+    assert {row: files for row, files in tried.items() if row not in adding_table.rows()} == {}
+
+
+def test_a_row_names_files_and_patterns_of_files() -> None:
+    assert adding_table.names("opcode", "ops/group/greet.py")
+    assert adding_table.names("command", "cli/group/change.py")
+    assert adding_table.names("check of `gnt-cluster verify`", "ops/cluster/verify_config.py")
+    assert not adding_table.names("opcode", "cli/group/change.py")
+    assert not adding_table.names("command", "cli/program.py")
