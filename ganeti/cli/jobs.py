@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ganeti import errors
 from ganeti.base.clock import nanoseconds
@@ -21,6 +21,9 @@ from ganeti.cli.failures import Exit
 from ganeti.cli.options import PRIORITIES
 from ganeti.luxi.client import Client, LogEntry
 from ganeti.model.job_status import JOBS_FINALIZED
+
+if TYPE_CHECKING:
+    from ganeti.opcodes.base import OpCode
 
 #: Seconds of one wait for news of a job; only how often a connection is used.
 WAIT_SECONDS = 60
@@ -46,10 +49,16 @@ def build(call: Call, op_id: str, **params: object) -> WireOp:
     Raises:
         OpPrereqError: wrong_input, naming the parameter that cannot be used.
     """
+    from ganeti.opcodes import wire
+
+    return wire.to_wire(_make(call, op_id, params))
+
+
+def _make(call: Call, op_id: str, params: JsonObject) -> OpCode:
     from ganeti.opcodes import registry, wire
 
     raw = {key: value for key, value in params.items() if value is not None}
-    return wire.to_wire(wire.decode(registry.find(op_id), raw | _common(call)))
+    return wire.decode(registry.find(op_id), raw | _common(call))
 
 
 def _common(call: Call) -> WireOp:
@@ -81,25 +90,23 @@ def run(call: Call, **changes: object) -> Any:
     return run_ops(call, [build_own(call, **changes)])[0]
 
 
-def changes(call: Call, *, besides: Collection[str] = (), **more: object) -> WireOp:
-    """Parameters that options with a value give, and ``more``; None where nothing is to change.
-
-    Switches that stand for no value and the fields in ``besides`` only say how. A switch that
-    changes something by itself belongs into ``more``, with None where it was not given.
+def build_changes(call: Call, **more: object) -> WireOp:
+    """Like :func:`build_own` for an opcode that changes settings.
 
     Raises:
-        OpPrereqError: nothing was given.
+        OpPrereqError: nothing is to change.
     """
-    given = call.spec.parameters(call)
-    found = {
-        option.dest: given[option.dest]
-        for option in call.spec.field_options
-        if (option.takes_value or option.action == "append") and option.dest not in besides
-    }
-    found |= more
-    if all(change in (None, {}) for change in found.values()):
+    from ganeti.opcodes import base, wire
+
+    op = _make(call, call.spec.op, {**call.spec.parameters(call), **more})
+    if not base.changes(op):
         raise errors.make_invalid_error("Nothing to change: give at least one option")
-    return found
+    return wire.to_wire(op)
+
+
+def run_changes(call: Call, **more: object) -> Any:
+    """Like :func:`run` for an opcode that changes settings; see :func:`build_changes`."""
+    return run_ops(call, [build_changes(call, **more)])[0]
 
 
 def run_op(call: Call, op_id: str, **params: object) -> Any:

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from ganeti.base import typed
 from ganeti.model.marks import Mark
 from ganeti.opcodes.scalars import SubmitPriority, UInt, doc
 from ganeti.opcodes.values import JobDep
@@ -34,6 +35,9 @@ class OpCode(msgspec.Struct, tag_field="OP_ID", forbid_unknown_fields=True, kw_o
     exclusive_bgl: ClassVar[bool] = False
     #: Type of the job result, in the notation of ``describe.type_text``.
     result_type: ClassVar[str] = "any"
+    #: Of an opcode that changes settings: parameters that only say of what, or how. With nothing
+    #: else there is nothing to change.
+    says_how: ClassVar[frozenset[str]] = frozenset()
     #: Kind of the objects that it is about and nothing else, so that somebody who is limited to
     #: such objects may use it; None: never.
     within: ClassVar[Mark | None] = None
@@ -82,6 +86,18 @@ def summary(op: OpCode) -> str:
     if isinstance(value, list | tuple):
         value = ",".join(str(item) for item in value)
     return f"{name}({value})"
+
+
+def changes(op: OpCode) -> frozenset[str]:
+    """Parameters that ask for a change: all that differ from their default and do not say how."""
+    beside = type(op).says_how.union(OpCode.__struct_fields__)
+    own = (f for f in typed.fields(type(op)) if not f.required and f.name not in beside)
+    return frozenset(f.name for f in own if getattr(op, f.name) != _default(f))
+
+
+def _default(field: msgspec.structs.FieldInfo) -> object:
+    made = field.default_factory
+    return field.default if made is msgspec.NODEFAULT else made()
 
 
 def reason_source(op: OpCode) -> str:

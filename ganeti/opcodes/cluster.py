@@ -196,6 +196,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
 
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/modify",)
     result_type: ClassVar[str] = "null|JobIdListOnly"
+    says_how: ClassVar[frozenset[str]] = frozenset({"force"})
 
     force: p.Force = False
     hv_state: p.HvState = None

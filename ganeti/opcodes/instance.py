@@ -133,6 +133,24 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/modify",)
     result_type: ClassVar[str] = "[(nestr,any)]"
+    says_how: ClassVar[frozenset[str]] = frozenset(
+        (
+            "conflicts_check",
+            "ext_params",
+            "file_driver",
+            "file_storage_dir",
+            "force",
+            "force_variant",
+            "hotplug",
+            "hotplug_if_possible",
+            "iallocator",
+            "ignore_ipolicy",
+            "instance_uuid",
+            "remote_node",
+            "remote_node_uuid",
+            "wait_for_sync",
+        )
+    )
     within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName

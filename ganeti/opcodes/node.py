@@ -57,6 +57,7 @@ class OpNodeSetParams(OpCode, tag="OP_NODE_SET_PARAMS", kw_only=True):
         "PUT /2/nodes/{node_name}/role",
     )
     result_type: ClassVar[str] = "[(nestr,any)]"
+    says_how: ClassVar[frozenset[str]] = frozenset({"auto_promote", "force", "node_uuid"})
     within: ClassVar[Mark | None] = Mark.NODE
 
     node_name: p.NodeName

@@ -58,8 +58,7 @@ def _intervals(given: values.KeyVals) -> dict[str, int]:
 )
 def modify(call: Call) -> int:
     """Change settings of the cluster; what is not named stays."""
-    changes = jobs.changes(call, ipolicy=c.policy(call.opts) or None)
-    children = jobs.children(jobs.run(call, **changes))
+    children = jobs.children(jobs.run_changes(call, ipolicy=c.policy(call.opts) or None))
     return jobs.exit_code(jobs.wait_many(call, children, announce=True)) if children else 0
 
 

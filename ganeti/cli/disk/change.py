@@ -77,8 +77,7 @@ def remove(call: Call) -> int:
 @DISK.command("modify", _NAME, op="OP_DISK_SET_PARAMS", options=o.JOB_OPTIONS)
 def modify(call: Call) -> None:
     """Change mode, spindles or limits of a disk; what is not named stays."""
-    changes = jobs.changes(call)
-    output.print_changes("disk", call.args[0], jobs.run(call, **changes))
+    output.print_changes("disk", call.args[0], jobs.run_changes(call))
 
 
 @DISK.command(

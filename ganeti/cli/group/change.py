@@ -47,8 +47,8 @@ def _follow(call: Call, result: object) -> int:
 )
 def modify(call: Call) -> None:
     """Change the settings of a node group; what is not named stays."""
-    changes = jobs.changes(call, ipolicy=c.policy(call.opts) or None)
-    output.print_changes("node group", call.args[0], jobs.run(call, **changes))
+    result = jobs.run_changes(call, ipolicy=c.policy(call.opts) or None)
+    output.print_changes("node group", call.args[0], result)
 
 
 @GROUP.command(

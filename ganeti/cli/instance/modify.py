@@ -15,8 +15,6 @@ from ganeti.cli.programs import INSTANCE
 _OLD_HOTPLUG = legacy_option(
     "--hotplug", "--hotplug-if-possible", help="Accepted for scripts of 3.0; this is the default"
 )
-#: Where converted disks go; says how, changes nothing by itself.
-_WHERE = ("remote_node", "iallocator", "file_driver", "file_storage_dir")
 
 
 @INSTANCE.command(
@@ -63,13 +61,13 @@ def modify(call: Call) -> None:
 
     A parameter with a minus sign in front, as in -B -maxmem, goes back to its default.
     """
-    changes = jobs.changes(call, besides=_WHERE, reseed=call.opts.reseed or None)
-    result = jobs.run(call, **changes)
+    op = jobs.build_changes(call)
+    result = jobs.run_ops(call, [op])[0]
     if not result:
         return
     print(f"Modified instance {call.args[0]}")
     output.print_lines([f" - {name:<5} -> {new}" for name, new in result])
-    if changes["hvparams"] or changes["beparams"]:
+    if op["hvparams"] or op["beparams"]:
         notices.say(
             "Most parameters take effect when the instance is started next time by Ganeti;"
             " a restart from inside the guest is not enough"

@@ -42,7 +42,7 @@ def add(call: Call) -> None:
 @NETWORK.command("modify", _NAME, op="OP_NETWORK_SET_PARAMS", options=o.JOB_OPTIONS)
 def modify(call: Call) -> None:
     """Change a network; what is not named stays. Its subnet cannot be changed."""
-    jobs.run(call, **jobs.changes(call))
+    jobs.run_changes(call)
 
 
 @NETWORK.command("remove", _NAME, op="OP_NETWORK_REMOVE", options=o.JOB_OPTIONS)

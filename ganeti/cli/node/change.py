@@ -31,8 +31,7 @@ NODE.submits("remove", "OP_NODE_REMOVE", _NAME, options=o.PLAN_OPTIONS)
 )
 def modify(call: Call) -> None:
     """Change the role or the parameters of a node."""
-    changes = jobs.changes(call)
-    output.print_changes("node", call.args[0], jobs.run(call, **changes))
+    output.print_changes("node", call.args[0], jobs.run_changes(call))
 
 
 @NODE.command("powercycle", _NAME, op="OP_NODE_POWERCYCLE", options=(o.CONFIRM, *o.JOB_OPTIONS))

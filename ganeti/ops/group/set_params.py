@@ -7,6 +7,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
+from ganeti.opcodes.base import changes
 from ganeti.opcodes.group import OpGroupSetParams
 from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.planning import group_settings, policy
@@ -24,7 +25,7 @@ class GroupSetParams(
 
     def decide(self) -> JsonObject:
         """New values of the fields of the group."""
-        if not group_settings.has_parameters(self.op):
+        if not changes(self.op):
             raise errors.make_invalid_error("nothing to change: give at least one parameter")
         return group_settings.values(self.ctx.config, self.group, self.op)
 

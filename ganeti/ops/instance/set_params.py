@@ -14,6 +14,7 @@ from ganeti.model import base
 from ganeti.model.ids import NodeUuid
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
+from ganeti.opcodes.base import changes
 from ganeti.opcodes.devices import NicChange
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
@@ -21,7 +22,7 @@ from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.on_reservations.modify import ReservationModify
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
-from ganeti.ops.planning import checks, cloud_init_settings, communication_nic, policy
+from ganeti.ops.planning import checks, communication_nic, policy
 from ganeti.ops.steps.changes import disk_changes, nic_changes, settings_changes
 from ganeti.ops.steps.changes.settings_changes import Row
 from ganeti.ops.steps.relocation import primary_change
@@ -95,7 +96,10 @@ class InstanceSetParams(
 
     def decide(self) -> _Plan:
         ctx, op, config, instance = self.ctx, self.op, self.ctx.config, self.instance
-        self._check_request()
+        if not changes(op):
+            raise errors.make_invalid_error(
+                "nothing to change: give at least one setting, disk or NIC"
+            )
         primary = config.nodes[instance.primary_node]
         runs = None if primary.offline else power.query_running(ctx, instance)
         nodes = [config.nodes[uuid] for uuid in config.instance_nodes(instance)]
@@ -121,28 +125,6 @@ class InstanceSetParams(
         plan = _Plan(primary, runs, settings, disks, nics, converted, new_primary, plug)
         self._check_policy(plan)
         return plan
-
-    def _check_request(self) -> None:
-        op = self.op
-        wants = (
-            op.nics,
-            op.disks,
-            op.beparams,
-            op.hvparams,
-            op.osparams,
-            op.osparams_private,
-            op.os_name,
-            op.disk_template,
-            op.pnode,
-            op.pnode_uuid,
-            op.runtime_mem,
-            op.reseed,
-            cloud_init_settings.is_asked_for(op),
-        )
-        if not any(wants) and op.offline is None and op.instance_communication is None:
-            raise errors.make_invalid_error(
-                "nothing to change: give at least one setting, disk or NIC"
-            )
 
     def _find_new_primary(self, *, running: bool) -> Node | None:
         wanted = self.op.pnode_uuid or self.op.pnode

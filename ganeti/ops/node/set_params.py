@@ -15,6 +15,7 @@ from ganeti.locking.levels import LockLevel
 from ganeti.model.config import Config
 from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
+from ganeti.opcodes.base import changes
 from ganeti.opcodes.node import OpNodeSetParams
 from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.planning import fencing_record, node_roles
@@ -56,7 +57,7 @@ class NodeSetParams(
 
     def decide(self) -> _Plan:
         op, config, node = self.op, self.ctx.config, self.node
-        if all(getattr(op, name) is None for name in _CHANGES):
+        if not changes(op):
             raise errors.make_invalid_error("nothing to change: give at least one parameter")
         decision = node_roles.decide(config, node, op, self.locked)
         if op.proof is not None and not decision.offline:
@@ -217,17 +218,6 @@ def _has_helper(config: Config, node: Node) -> bool:
     return bool(config.ndparams(node).get("oob_program"))
 
 
-_CHANGES = (
-    *node_roles.FLAGS,
-    "master_capable",
-    "vm_capable",
-    "secondary_ip",
-    "ndparams",
-    "hv_state",
-    "disk_state",
-    "powered",
-    "proof",
-)
 _SHOWN = {"hv_state_static": "hv_state", "disk_state_static": "disk_state"}
 
 

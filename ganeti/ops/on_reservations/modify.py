@@ -16,6 +16,7 @@ from ganeti.model.instance import Instance, Reservation
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
 from ganeti.model.params import VALUE_DEFAULT, expand_backend
+from ganeti.opcodes.base import changes
 from ganeti.opcodes.devices import DiskParams, NicParams
 from ganeti.opcodes.hidden import REDACTED, reveal_all
 from ganeti.opcodes.instance import OpInstanceSetParams
@@ -34,8 +35,21 @@ from ganeti.ops.steps.changes.settings_changes import Row, merge
 from ganeti.ops.steps.reservations import place
 from ganeti.ops.steps.storage import disks as instance_disks
 
-#: Parameters that only make sense for an instance that exists.
-_REAL_ONLY = ("runtime_mem", "offline", "ext_params", "instance_communication")
+#: What a reservation has of what can be changed of an instance.
+_POSSIBLE = frozenset(
+    {
+        "beparams",
+        "disk_template",
+        "disks",
+        "hvparams",
+        "nics",
+        "os_name",
+        "osparams",
+        "osparams_private",
+        "pnode",
+        "pnode_uuid",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -100,27 +114,15 @@ class ReservationModify(
 
     def _check_request(self) -> None:
         op = self.op
-        wrong = [name for name in _REAL_ONLY if getattr(op, name)]
+        wrong = sorted(changes(op) - _POSSIBLE)
+        if op.ext_params:
+            wrong.append("ext_params")
         if wrong:
             raise errors.make_state_error(
                 f"{join_names(wrong)} cannot be set for {self.instance.handle}: it is forthcoming;"
                 f" gnt-instance add --commit {self.instance.handle} creates it"
             )
-        wants = (
-            op.nics,
-            op.disks,
-            op.beparams,
-            op.hvparams,
-            op.osparams,
-            op.osparams_private,
-            op.os_name,
-            op.disk_template,
-            op.pnode,
-            op.pnode_uuid,
-            op.remote_node,
-            op.remote_node_uuid,
-        )
-        if not any(wants):
+        if not changes(op) and not (op.remote_node or op.remote_node_uuid):
             raise errors.make_invalid_error(
                 "nothing to change: give at least one setting, disk or NIC"
             )

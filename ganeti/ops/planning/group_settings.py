@@ -58,17 +58,3 @@ def values(config: Config, group: NodeGroup, op: OpGroupAdd | OpGroupSetParams) 
     if op.disk_state is not None:
         found["disk_state_static"] = parameters.disk_state(group.disk_state_static, op.disk_state)
     return {name: value for name, value in found.items() if getattr(group, name) != value}
-
-
-def has_parameters(op: OpGroupAdd | OpGroupSetParams) -> bool:
-    """Whether the operation names any parameter."""
-    names = (
-        "alloc_policy",
-        "ndparams",
-        "beparams",
-        "diskparams",
-        "ipolicy",
-        "hv_state",
-        "disk_state",
-    )
-    return any(getattr(op, name) is not None for name in names)

@@ -9,8 +9,6 @@ import adding_table
 
 #: Rows without a test; only fewer.
 WITHOUT = {
-    "- a switch of a `modify` command that changes something without a value",
-    "- of `gnt-instance modify`",
     "parameter of a hypervisor or a disk template",
     "- with a directory that the cluster sets",
     "- with a storage type of its own",

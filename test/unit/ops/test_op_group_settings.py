@@ -9,6 +9,7 @@ from ganeti import errors
 from ganeti.model import base
 from ganeti.model.group import NodeGroup
 from ganeti.opcodes import wire
+from ganeti.opcodes.base import changes
 from ganeti.opcodes.group import OpGroupSetParams
 from ganeti.ops.group.assign_nodes import split
 from ganeti.ops.planning import group_settings
@@ -42,7 +43,7 @@ def test_only_what_differs_is_a_change() -> None:
             "diskparams": {"plain": {"stripes": "4"}},
         },
     )
-    assert group_settings.has_parameters(op)
+    assert changes(op)
     assert group_settings.values(config(), group, op) == {"diskparams": {"plain": {"stripes": 4}}}
 
 
@@ -73,7 +74,7 @@ def test_each_parameter_becomes_a_field_of_the_group(
     params: dict[str, object], field: str, value: object
 ) -> None:
     op = change(**params)
-    assert group_settings.has_parameters(op)
+    assert changes(op)
     group = NodeGroup(uuid="g", name="g")
     assert group_settings.values(config(), group, op) == {field: value}
     same = base.replace(group, **{field: value})
@@ -81,7 +82,7 @@ def test_each_parameter_becomes_a_field_of_the_group(
 
 
 def test_a_change_that_names_nothing() -> None:
-    assert not group_settings.has_parameters(change())
+    assert not changes(change())
     assert group_settings.values(config(), NodeGroup(uuid="g", name="g"), change()) == {}
 
 
