@@ -48,18 +48,18 @@ class QmpClosedError(errors.HypervisorError):
 
 
 class _Client(QMPClient):
-    """The library's client, which takes an event for the answer to its first command.
+    """The library's client, which takes an event for the greeting, or for its first answer.
 
-    QEMU switches events on before it answers that, so one may come in between, most of all while
-    a migration ends.
+    QEMU switches events on before it answers the first command, so one may come in between, most of
+    all while a migration ends. One that an earlier connection did not read any more may come first.
     """
 
     _negotiating = False
 
-    async def _negotiate(self) -> None:
+    async def _establish_session(self) -> None:
         self._negotiating = True
         try:
-            await super()._negotiate()
+            await super()._establish_session()
         finally:
             self._negotiating = False
 

@@ -1,0 +1,56 @@
+"""Talking to QEMU when it says more than answers: a server says what QEMU was seen to say."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ganeti.hypervisor.kvm.qmp import Qmp
+
+EVENT = {
+    "event": "JOB_STATUS_CHANGE",
+    "data": {"id": "j", "status": "ready"},
+    "timestamp": {"seconds": 1, "microseconds": 0},
+}
+GREETING = {
+    "QMP": {
+        "version": {"qemu": {"micro": 22, "minor": 2, "major": 7}, "package": ""},
+        "capabilities": [],
+    }
+}
+
+
+@pytest.fixture
+def listener(tmp_path: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as made:
+        made.bind(str(tmp_path / "qmp"))
+        made.listen()
+        yield made
+
+
+def talk(listener: socket.socket) -> None:
+    """An event of an earlier connection first, one while events are switched on, and answers."""
+    link, _ = listener.accept()
+    with link:
+
+        def say(*messages: object) -> None:
+            link.sendall(b"".join(json.dumps(each).encode() + b"\r\n" for each in messages))
+
+        say(EVENT, GREETING)
+        for extra in ([EVENT], []):
+            request = json.loads(link.recv(4096))
+            answer = {"return": {}, **{key: request[key] for key in request if key == "id"}}
+            say(*extra, answer)
+
+
+def test_events_before_the_greeting_and_before_the_first_answer(listener: socket.socket) -> None:
+    thread = threading.Thread(target=talk, args=(listener,))
+    thread.start()
+    with Qmp.connect(Path(listener.getsockname())) as qmp:
+        assert qmp.command("query-status") == {}
+    thread.join()
