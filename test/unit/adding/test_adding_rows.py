@@ -9,9 +9,6 @@ import adding_table
 
 #: Rows without a test; only fewer.
 WITHOUT = {
-    "parameter of a hypervisor or a disk template",
-    "- with a directory that the cluster sets",
-    "- with a storage type of its own",
     "check of `ganeti-doctor`",
     "hard criterion: where a *new* instance must not go",
     "hard criterion for moves",
