@@ -116,7 +116,7 @@ def serve(order: dict[str, Any]) -> int:
     faults.install()
     if order["calls"]:
         count_node_calls(faults)
-    for function in ("hold", "claim"):
+    for function in ("run_vote", "claim"):
         faults.count_calls(vote, function)
     return master_daemon.main(["-f", "--stop-timeout", "5", "--vote-patience", "5"])
 

@@ -51,7 +51,6 @@ class Renewals:
         self.socket = paths.luxi_socket
         log = directory / "master.log"
         self.master = MasterProcess(cluster.env(), directory / "runs", log, CHECKPOINT_AFTER)
-        self.begin()
 
     def begin(self, point: Point | None = None, *, trace: bool = False) -> None:
         assert self.master.start(point, trace=trace, calls=True)
@@ -106,6 +105,7 @@ def renewals(tmp_path: Path) -> Iterator[Renewals]:
     with copied(len(NODES)) as cluster:
         made = Renewals(cluster, tmp_path)
         try:
+            made.begin()
             yield made
         finally:
             made.master.close()
