@@ -18,7 +18,6 @@ WITHOUT = {
     "event that people are notified of",
     "backend or NIC parameter",
     "alert rule",
-    "method of the Python client of the remote API",
 }
 
 
