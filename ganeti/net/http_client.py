@@ -36,7 +36,7 @@ from ganeti.net.http_link import (
     Response,
 )
 from ganeti.net.tls.contexts import ReloadableContext
-from ganeti.net.tls.stream import TLSError, TLSSocket
+from ganeti.net.tls.stream import CertificateRefusal, TLSError, TLSSocket
 
 MAX_RESPONSE = 512 * 1024 * 1024
 
@@ -109,7 +109,14 @@ class Client:
         """As :meth:`post`, for a prepared call."""
         begin, failed = SYSTEM.monotonic(), True
         try:
-            response = self._perform(call)
+            try:
+                response = self._perform(call)
+            except CallError as err:
+                if not isinstance(err.__cause__, CertificateRefusal):
+                    raise
+                # While certificates are replaced, the two sides of a connection that is made
+                # slowly may read their files at moments that are far apart.
+                response = self._perform(call)
             failed = False
         finally:
             self.on_end(call, SYSTEM.monotonic() - begin, failed)

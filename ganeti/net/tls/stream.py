@@ -36,6 +36,10 @@ class TLSError(ConnectionError):
     """TLS could not be agreed on, a certificate was refused, or the stream is damaged."""
 
 
+class CertificateRefusal(TLSError):
+    """One side did not accept the certificate of the other; no request was acted on."""
+
+
 class HandshakeCut(TLSError):
     """The other side went away in the middle of the handshake, as what only probes a port does."""
 
@@ -237,7 +241,7 @@ class TLSSocket:
                 raise OSError(err.args[0], os.strerror(err.args[0])) from err
             except SSL.Error as err:
                 self._usable = False
-                raise TLSError(self._describe(err)) from err
+                raise self._translate(err) from err
             if not block or self._timeout == 0:
                 raise BlockingIOError(errno.EAGAIN, "nothing to do without waiting")
             self._wait(event, started)
@@ -277,12 +281,15 @@ class TLSSocket:
             raise BrokenPipeError(errno.EPIPE, "the other side closed the connection") from None
         raise EarlyAnswerError(errno.EPIPE, "the other side answered before the request ended")
 
-    def _describe(self, err: SSL.Error) -> str:
+    def _translate(self, err: SSL.Error) -> TLSError:
         refused = self._conn.get_app_data()
         if refused is not None:
-            return f"the certificate of the other side is refused: {refused}"
-        reasons = err.args[0] if err.args and isinstance(err.args[0], list) else []
-        return "; ".join(entry[-1] for entry in reasons if entry[-1]) or "TLS failed"
+            text = f"the certificate of the other side is refused: {refused}"
+            return CertificateRefusal(text)
+        entries = err.args[0] if err.args and isinstance(err.args[0], list) else []
+        reasons = [entry[-1] for entry in entries if entry[-1]]
+        text = "; ".join(reasons) or "TLS failed"
+        return CertificateRefusal(text) if any(map(_is_refusal, reasons)) else TLSError(text)
 
     # the rest of a socket
 
@@ -378,3 +385,8 @@ class TLSSocket:
         if self._io_refs == 0 and self._sock.fileno() != -1:
             self._shut_down_tls()
             self._sock.close()
+
+
+def _is_refusal(reason: str) -> bool:
+    """Whether this reason of OpenSSL is an alert of the other side about our certificate."""
+    return "alert" in reason and ("certificate" in reason or "unknown ca" in reason)

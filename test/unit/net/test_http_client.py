@@ -52,8 +52,8 @@ def read_request(sock: Any) -> bytes:
 class Script:
     """A TLS server that treats its n-th connection with the n-th function."""
 
-    def __init__(self, pki: Any, *parts: Callable[[TLSSocket], None]) -> None:
-        self._context = pki.server()
+    def __init__(self, pki: Any, *parts: Callable[[TLSSocket], None], contexts: Any = ()) -> None:
+        self._contexts = iter(contexts or [pki.server()] * len(parts))
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
         self.requests: list[bytes] = []
@@ -63,7 +63,7 @@ class Script:
     def _run(self, parts: tuple[Callable[[TLSSocket], None], ...]) -> None:
         for part in parts:
             raw, _ = self._listener.accept()
-            sock = TLSSocket(raw, self._context, server_side=True)
+            sock = TLSSocket(raw, next(self._contexts), server_side=True)
             sock.settimeout(5)
             try:
                 sock.handshake()
@@ -87,8 +87,8 @@ class Script:
 def script(pki) -> Iterator[Callable[..., Script]]:
     started = []
 
-    def start(*parts: Callable[[TLSSocket], None]) -> Script:
-        started.append(Script(pki, *parts))
+    def start(*parts: Callable[[TLSSocket], None], contexts: Any = ()) -> Script:
+        started.append(Script(pki, *parts, contexts=contexts))
         return started[-1]
 
     yield start
@@ -487,6 +487,27 @@ def test_a_renewed_certificate_is_used_for_new_connections(serve, pki, tmp_path)
         assert client.post(HOST, server.port, "/x", b"", 5).body == b"node2.example.com"
         client.renew()
         assert client.post(HOST, server.port, "/x", b"", 5).body == b"node1.example.com"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [{"cert": "foreign-server.pem"}, {"ca": "foreign-ca.pem"}],
+    ids=["certificate of the server", "authorities that the server accepts"],
+)
+def test_files_that_are_replaced_during_a_connection_fail_no_call(script, pki, client, before):
+    def talk(sock: TLSSocket) -> None:
+        server.answer(sock)
+
+    server = script(talk, talk, contexts=[pki.server(**before), pki.server()])
+    assert client.post(HOST, server.port, "/x", b"body", 5).body == b"ok"
+    assert len(server.requests) == 1
+
+
+def test_a_certificate_that_stays_wrong_is_refused_after_two_connections(serve, pki, client):
+    server = serve(echo_app, pki.server(ca="foreign-ca.pem"))
+    with pytest.raises(CallError, match="alert"):
+        client.post(HOST, server.port, "/x", b"", 5)
+    assert client.connects == 2
 
 
 def test_plain_http_works_the_same(serve):
