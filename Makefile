@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := --side-by-side 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper check-moves
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -96,6 +96,9 @@ check-images: $(VENV)/dev.stamp ## an image of Debian packages, an instance of i
 
 check-helper: $(VENV)/dev.stamp ## an OS installed and free space zeroed by a Linux in helper guests, which asks ganeti-metad (root; five minutes)
 	@HELPER=1 $(BIN)/python -m pytest -s --timeout 900 test/helper
+
+check-moves: $(VENV)/dev.stamp ## 100 guests moved live with their disks and cut at random moments (ten minutes); MOVES=... MOVES_SEED=...
+	@MOVES=$(or $(MOVES),100) $(BIN)/python -m pytest -s test/cluster/test_cluster_live_moves.py
 
 check-backup: $(VENV)/dev.stamp ## 200 random schedules of writes, crashes, migrations and backups (half an hour); BACKUP_SCHEDULES=... BACKUP_PROGRAM=restic|borg
 	@BACKUP_SCHEDULES=$(or $(BACKUP_SCHEDULES),200) $(BIN)/python -m pytest -s --timeout 600 test/backup

@@ -445,6 +445,8 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('iallocator', 'string', None, (), 'Allocator that chooses nodes; a dot stands for the default one of the cluster'),
         ('allow_failover', 'switch', False, (), 'Fail the instance over if it does not run'),
         ('ignore_hvversions', 'switch', False, (), 'Continue although the nodes have different hypervisor versions'),
+        ('bandwidth', 'int', 0, (), 'Maximum MiB per second for the disks of a running guest; 0 for no limit'),
+        ('give_up_after', 'int', 600, (), 'Seconds after which a guest is not moved that writes as fast as its disks are sent'),
     )),
     'OP_INSTANCE_MOVE': ('Copy the disks of an instance to another node and start it there.', (
         ('instance_name', 'string', None, (), 'Name of the instance'),
@@ -455,6 +457,9 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('target_node_uuid', 'string', None, (), 'UUID of the target node'),
         ('compress', 'string', 'none', (), 'Compression for the transfer: a tool of the cluster, or none'),
         ('ignore_consistency', 'switch', False, (), 'Continue although data may be lost'),
+        ('live', 'switch', False, (), 'Do not stop the instance if it runs'),
+        ('bandwidth', 'int', 0, (), 'Maximum MiB per second for the disks of a running guest; 0 for no limit'),
+        ('give_up_after', 'int', 600, (), 'Seconds after which a guest is not moved that writes as fast as its disks are sent'),
     )),
     'OP_INSTANCE_MULTI_ALLOC': ('Allocate nodes for several instances at once and submit a job for each.', (
         ('opportunistic_locking', 'switch', False, (), 'Consider only nodes that are not locked now'),

@@ -9,7 +9,8 @@ from typing import Protocol, runtime_checkable
 from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.interface import AttachedDisk, Moment, NodeInfo
 from ganeti.model.enums import Consistency
-from ganeti.rpc.objects import MigrationStatus, NodeDisk, NodeInstance, NodeNic
+from ganeti.model.ids import DiskUuid
+from ganeti.rpc.objects import DiskProgress, MigrationStatus, NodeDisk, NodeInstance, NodeNic
 from ganeti.rpc.samples import GuestCounters
 
 
@@ -163,6 +164,32 @@ class Migratable(Protocol):
 
         HypervisorError when it did not arrive; without ``success`` when it has taken over.
         """
+
+
+@runtime_checkable
+class DiskSending(Protocol):
+    """Sends the disks of a guest to the node it migrates to, before its memory.
+
+    Between :meth:`Migratable.accept`, whose ``info`` has ``with_disks`` then, and
+    :meth:`Migratable.migrate`: :meth:`receive_disks` at the target, :meth:`send_disks` at the
+    source, and :meth:`disk_progress` there until all are ready. From then on the source and the
+    target have the same content, but for what the guest has just written. The migration sends that
+    before it ends, so it is complete only when the disks are. The source keeps its disks. To give
+    up is what it is without disks.
+    """
+
+    def receive_disks(self, name: str, uuids: Sequence[DiskUuid], address: str) -> str:
+        """Take the content of disks of a guest that is awaited; returns ``address:port``."""
+
+    def send_disks(self, name: str, uuids: Sequence[DiskUuid], target: str, bandwidth: int) -> None:
+        """Begin to send disks of a running guest to what :meth:`receive_disks` returned.
+
+        At most ``bandwidth`` MiB/s in all, 0: no limit. HypervisorError when the guest does not
+        run, or its disks do not fit there; then nothing is sent.
+        """
+
+    def disk_progress(self, name: str) -> list[DiskProgress]:
+        """How far they are; waits up to 2 s until all are ready or one has failed."""
 
 
 @runtime_checkable

@@ -31,9 +31,11 @@ from ganeti.hypervisor.interface import (
     Traits,
 )
 from ganeti.model.enums import Consistency, MigrationState, RunState
+from ganeti.model.ids import DiskUuid
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,
+    DiskProgress,
     InstanceInfo,
     MigrationStatus,
     NodeDisk,
@@ -62,6 +64,7 @@ class FakeHypervisor(Hypervisor):
         global_params=frozenset({"migration_mode"}),
         joins_bridges=False,
         limits_disks=True,
+        sends_disks=True,
     )
     params: ClassVar[type[msgspec.Struct]] = FakeParams
 
@@ -88,7 +91,7 @@ class FakeHypervisor(Hypervisor):
         files.ensure_dir(path.parent)
         if not self.guests.is_free(instance.name) or not create(path, f"0\n{memory}\n{vcpus}\n"):
             raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
-        self.guests.note_disks(instance.name, [item.disk.uuid for item in disks])
+        self._note_disks(instance.name, disks)
 
     def stop(self, name: str, *, force: bool = False, timeout: float = 0) -> None:
         if self.script.apply_rule("stop", name):
@@ -106,7 +109,7 @@ class FakeHypervisor(Hypervisor):
             raise errors.HypervisorError(
                 f"instance {instance.name} does not run on this node, so it cannot be rebooted"
             )
-        self.guests.note_disks(instance.name, [item.disk.uuid for item in disks])
+        self._note_disks(instance.name, disks)
 
     def cleanup(self, name: str) -> None:
         paths = (self.guests.changes_file(name), self.guests.disks_file(name))
@@ -228,14 +231,11 @@ class FakeHypervisor(Hypervisor):
 
     def plug_disk(self, instance: NodeInstance, disk: AttachedDisk) -> None:
         self._device("plug_disk", instance.name, disk.disk.uuid)
-        others = self.guests.list_other_disks(instance.name, disk.disk.uuid)
-        self.guests.note_disks(instance.name, [*others, disk.disk.uuid])
+        self.guests.add_disk(instance.name, disk.disk.uuid, disk.path)
 
     def unplug_disk(self, instance: NodeInstance, disk: NodeDisk) -> None:
         self._device("unplug_disk", instance.name, disk.uuid)
-        self.guests.note_disks(
-            instance.name, self.guests.list_other_disks(instance.name, disk.uuid)
-        )
+        self.guests.drop_disk(instance.name, disk.uuid)
 
     def plug_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
         self._device("plug_nic", instance.name, nic.uuid)
@@ -277,6 +277,9 @@ class FakeHypervisor(Hypervisor):
         if what:
             self._note(name, f"{method} {what}")
 
+    def _note_disks(self, name: str, disks: Sequence[AttachedDisk]) -> None:
+        self.guests.note_disks(name, {item.disk.uuid: item.path for item in disks})
+
     def _note(self, name: str, line: str) -> None:
         with self.guests.changes_file(name).open("a", encoding="ascii") as stream:
             stream.write(f"{line}\n")
@@ -309,13 +312,14 @@ class FakeHypervisor(Hypervisor):
         text = f"0\n{int(info['memory'])}\n{int(info['vcpus'])}\n"
         if not self.guests.is_free(instance.name) or not create(path, text):
             raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
-        self.guests.note_disks(instance.name, [item.disk.uuid for item in disks])
+        self._note_disks(instance.name, disks)
         return f"{address}:1"
 
     def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
         if self.script.apply_rule("migrate", instance.name):
             return
         self.guests.find_running(instance.name)
+        self.guests.copy_disks(instance.name)
         os.rename(self.guests.path(instance.name), self.guests.moving(instance.name, "away"))
 
     def migration_status(self, instance: NodeInstance) -> MigrationStatus:
@@ -346,12 +350,36 @@ class FakeHypervisor(Hypervisor):
             return
         if success and self.guests.read(name) is not None:
             raise errors.HypervisorError(f"instance {name} runs here: it was not moved")
+        files.remove(self.guests.sending_file(name))
         if success:
             files.remove(self.guests.moving(name, "away"))
             files.remove(self.guests.disks_file(name))
         else:
             with contextlib.suppress(FileNotFoundError):
                 os.rename(self.guests.moving(name, "away"), self.guests.path(name))
+
+    def receive_disks(self, name: str, uuids: Sequence[DiskUuid], address: str) -> str:
+        if not self.script.apply_rule("receive_disks", name) and not (
+            self.guests.moving(name, "awaited").exists()
+        ):
+            raise errors.HypervisorError(f"instance {name} is not awaited on this node")
+        return str(self.guests.disks_file(name))
+
+    def send_disks(self, name: str, uuids: Sequence[DiskUuid], target: str, bandwidth: int) -> None:
+        if not self.script.apply_rule("send_disks", name):
+            self.guests.find_running(name)
+            self.guests.send_disks(name, uuids, target)
+
+    def disk_progress(self, name: str) -> list[DiskProgress]:
+        """Complete as soon as it has begun; a script may say else."""
+        rule = self.script.rule("disk_progress", name)
+        if rule is not None and rule.lies:
+            return self.script.parse_lie("disk_progress", rule.lie, list[DiskProgress])
+        self.guests.find_running(name)
+        return [
+            DiskProgress(uuid=DiskUuid(uuid), done=size, left=0, ready=True)
+            for uuid, size in self.guests.copy_disks(name)
+        ]
 
     def finish_target(
         self, instance: NodeInstance, info: Mapping[str, object], *, success: bool

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ganeti import errors
-from ganeti.base import files
+from ganeti.base import files, jsonio, sparse
 from ganeti.hypervisor import host
 from ganeti.model.enums import RunState
-from ganeti.model.ids import DiskUuid
 from ganeti.rpc.objects import InstanceInfo
 
 
@@ -83,16 +83,64 @@ class Guests:
     def disks(self, name: str) -> list[str] | None:
         """UUIDs of the disks that the guest has, None when nothing is noted."""
         try:
-            return files.read_text(self.disks_file(name)).split()
+            return list(self.disk_paths(name))
         except FileNotFoundError:
             return None
 
-    def list_other_disks(self, name: str, uuid: DiskUuid) -> list[str]:
-        return [each for each in self.disks(name) or () if each != uuid]
+    def disk_paths(self, name: str) -> dict[str, str]:
+        """The disks of a guest that runs or is awaited, by uuid; FileNotFoundError."""
+        lines = files.read_text(self.disks_file(name)).splitlines()
+        found = (line.partition(" ") for line in lines)
+        return {uuid: os.path.join(self.directory, path) for uuid, _, path in found}
 
-    def note_disks(self, name: str, uuids: list[str]) -> None:
-        text = "".join(f"{uuid}\n" for uuid in uuids)
+    def note_disks(self, name: str, disks: Mapping[str, str]) -> None:
+        # A tree with a node in it may be copied.
+        text = "".join(
+            f"{uuid} {os.path.relpath(path, self.directory)}\n" for uuid, path in disks.items()
+        )
         files.write_atomic(self.disks_file(name), text, fsync=False)
+
+    def add_disk(self, name: str, uuid: str, path: str) -> None:
+        self.note_disks(name, {**self._list_other_disks(name, uuid), uuid: path})
+
+    def drop_disk(self, name: str, uuid: str) -> None:
+        self.note_disks(name, self._list_other_disks(name, uuid))
+
+    def _list_other_disks(self, name: str, uuid: str) -> dict[str, str]:
+        known = {} if self.disks(name) is None else self.disk_paths(name)
+        return {other: path for other, path in known.items() if other != uuid}
+
+    # disks that are sent: content is copied at once, and once more when the guest follows
+
+    def sending_file(self, name: str) -> Path:
+        """Where the disks that are sent are noted, and the note of the target about its own."""
+        return self.directory / f".sending-{self.path(name).name}"
+
+    def send_disks(self, name: str, uuids: Sequence[str], target: str) -> None:
+        """Copy disks to those of a guest that is awaited; ``target`` is the note about these."""
+        text = jsonio.dumps({"target": target, "uuids": list(uuids)})
+        files.write_atomic(self.sending_file(name), text, fsync=False)
+        self.copy_disks(name)
+
+    def copy_disks(self, name: str) -> list[tuple[str, int]]:
+        """Copy all disks that are sent, if there are any; uuids and bytes."""
+        try:
+            note = jsonio.loads(files.read_text(self.sending_file(name)))
+        except FileNotFoundError:
+            return []
+        there = Guests(Path(note["target"]).parent).disk_paths(name)
+        here = self.disk_paths(name)
+        return [(uuid, _copy(here[uuid], there[uuid])) for uuid in note["uuids"]]
+
+
+def _copy(source: str, target: str) -> int:
+    with open(source, "rb") as old, open(target, "r+b") as new:
+        size = os.lseek(old.fileno(), 0, os.SEEK_END)
+        position = 0
+        for piece in sparse.pieces(old.fileno(), size):
+            sparse.write_changed(new.fileno(), position, piece)
+            position += piece.size
+    return size
 
 
 def create(path: Path, text: str) -> bool:

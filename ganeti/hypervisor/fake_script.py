@@ -16,7 +16,7 @@ anything:
 
 - info: an object replaces single values, null says that it does not run; also seen in info_all
 - list_names: a list of names; node_info: an object replaces single values; verify: a text
-- migration_status, migration_info: an object replaces single values
+- migration_status, migration_info: an object replaces single values; disk_progress: a list
 - accept: the address that is said to wait
 - all others: any value means "say it is done, do nothing"
 """
@@ -74,6 +74,9 @@ Method = Literal[
     "migrate",
     "migration_status",
     "check_arrived",
+    "receive_disks",
+    "send_disks",
+    "disk_progress",
     "finish_source",
     "finish_target",
 ]

@@ -42,6 +42,8 @@ class Traits:
     seeds: bool = False
     #: keeps guests to the limits ``max_iops`` and ``max_bandwidth`` of their disks
     limits_disks: bool = False
+    #: sends disks of a node with a guest that migrates
+    sends_disks: bool = False
     #: parameters of a guest that boots its first disk, prints on a serial console, and ends when it
     #: restarts; empty: the hypervisor has no helper guests
     helper_params: Mapping[str, object] = field(default_factory=dict)

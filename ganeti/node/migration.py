@@ -6,14 +6,15 @@ import logging
 
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
-from ganeti.hypervisor.abilities import Migratable
+from ganeti.hypervisor.abilities import DiskSending, Migratable
+from ganeti.model.ids import DiskUuid
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.node.end_watch import EndWatch
 from ganeti.node.instances import forget_metadata
 from ganeti.node.run_rights import RunRights
 from ganeti.rpc.calls.migration import MigrationCalls
-from ganeti.rpc.objects import MigrationStatus, NodeInstance, RightState
+from ganeti.rpc.objects import DiskProgress, MigrationStatus, NodeInstance, RightState
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,20 @@ class Migration(MigrationCalls):
             self._ends.forget(instance.name)
             self._driver(instance).migrate(instance, target, live=live)
         log.info("instance %s is being moved to %s", instance.name, target)
+
+    def instance_send_disks(
+        self, instance: NodeInstance, disks: list[DiskUuid], target: str, bandwidth: int
+    ) -> None:
+        """Begin to send disks; the memory follows when they are ready."""
+        with self._context.instance(instance.name, "begin of a migration"):
+            self._rights.demand(instance, RightState.LEAVING)
+            self._ends.forget(instance.name)
+            self._sender(instance).send_disks(instance.name, disks, target, bandwidth)
+        log.info("%d disks of instance %s are being sent to %s", len(disks), instance.name, target)
+
+    def instance_disk_progress(self, instance: NodeInstance) -> list[DiskProgress]:
+        """How far the disks are; waits up to 2 s until all are ready, and blocks nobody else."""
+        return self._sender(instance).disk_progress(instance.name)
 
     def instance_get_migration_status(self, instance: NodeInstance) -> MigrationStatus:
         """How far it is; waits up to 2 s for the end, and blocks nobody else meanwhile."""
@@ -90,6 +105,14 @@ class Migration(MigrationCalls):
         log.info("instance %s is awaited at %s", instance.name, where)
         return where
 
+    def instance_receive_disks(
+        self, instance: NodeInstance, disks: list[DiskUuid], address: str
+    ) -> str:
+        """Take the content of disks at an address of this node."""
+        with self._context.instance(instance.name, "reception"):
+            self._rights.demand(instance, RightState.ARRIVING)
+            return self._sender(instance).receive_disks(instance.name, disks, address)
+
     def instance_arrived(self, instance: NodeInstance) -> None:
         """Wait until all of an instance that is paused is here; blocks nobody else meanwhile."""
         self._driver(instance).check_arrived(instance)
@@ -117,5 +140,14 @@ class Migration(MigrationCalls):
             raise errors.HypervisorError(
                 f"the hypervisor {instance.hypervisor} cannot move a running instance; stop"
                 f" {instance.name} and fail it over"
+            )
+        return driver
+
+    def _sender(self, instance: NodeInstance) -> DiskSending:
+        driver = self._context.hypervisor(instance.hypervisor)
+        if not isinstance(driver, DiskSending):
+            raise errors.HypervisorError(
+                f"the hypervisor {instance.hypervisor} cannot send the disks of a running instance;"
+                f" stop {instance.name} and move it"
             )
         return driver

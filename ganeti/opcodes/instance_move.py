@@ -56,6 +56,8 @@ class OpInstanceMigrate(OpCode, tag="OP_INSTANCE_MIGRATE", kw_only=True):
     ignore_hvversions: Annotated[
         bool, doc("Continue although the nodes have different hypervisor versions")
     ] = False
+    bandwidth: p.DiskBandwidth = 0
+    give_up_after: p.GiveUpAfter = p.GIVE_UP_AFTER
 
 
 class OpInstanceMove(OpCode, tag="OP_INSTANCE_MOVE", kw_only=True):
@@ -73,6 +75,9 @@ class OpInstanceMove(OpCode, tag="OP_INSTANCE_MOVE", kw_only=True):
     target_node_uuid: p.TargetNodeUuid = None
     compress: p.Compress = "none"
     ignore_consistency: p.IgnoreConsistency = False
+    live: Annotated[bool, doc("Do not stop the instance if it runs"), Mark.SAFE] = False
+    bandwidth: p.DiskBandwidth = 0
+    give_up_after: p.GiveUpAfter = p.GIVE_UP_AFTER
 
 
 class OpInstanceChangeGroup(OpCode, tag="OP_INSTANCE_CHANGE_GROUP", kw_only=True):

@@ -8,7 +8,7 @@ from ganeti.base.json_types import JsonObject
 from ganeti.model.marks import Mark
 from ganeti.opcodes import enums
 from ganeti.opcodes.hidden import Private, Secret
-from ganeti.opcodes.scalars import NonEmpty, UInt, doc
+from ganeti.opcodes.scalars import NonEmpty, Positive, UInt, doc
 
 # What is acted on
 InstanceName = Annotated[str, doc("Name of the instance"), Mark.INSTANCE]
@@ -71,6 +71,15 @@ AllowRuntimeChanges = Annotated[
 MigrationModeParam = Annotated[
     enums.MigrationMode | None,
     doc("Whether the guest keeps running; unset for the default of its hypervisor"),
+    Mark.SAFE,
+]
+DiskBandwidth = Annotated[
+    UInt, doc("Maximum MiB per second for the disks of a running guest; 0 for no limit")
+]
+GIVE_UP_AFTER = 600
+GiveUpAfter = Annotated[
+    Positive,
+    doc("Seconds after which a guest is not moved that writes as fast as its disks are sent"),
     Mark.SAFE,
 ]
 Live = Annotated[bool | None, doc("Older form of the mode: true is live"), Mark.SAFE]

@@ -209,6 +209,20 @@ class MigrationStatus(msgspec.Struct, kw_only=True, omit_defaults=True):
     error: str | None = None
 
 
+class DiskProgress(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """How far a disk of a running guest is that is sent to another node, in bytes."""
+
+    uuid: DiskUuid
+    #: what was sent; blocks that the guest wrote again were sent again
+    done: int
+    #: still to be sent, as of now
+    left: int
+    #: whether all was sent once, so that only what the guest writes now is left
+    ready: bool = False
+    #: why it will not arrive
+    error: str | None = None
+
+
 class CopyStatus(msgspec.Struct, kw_only=True):
     """How far a copy of a disk's content is, in bytes."""
 

@@ -137,8 +137,8 @@ def test_refusals_say_what_to_do(cluster: Cluster, web: str) -> None:
     same = cluster.gnt("instance failover -f -n node2", web)
     assert "is on node node2.example.com already" in same.err
     assert cluster.add("fixed.example.com").code == 0
-    for verb in ("migrate", "failover"):
-        fixed = cluster.gnt(f"instance {verb} -f -n node3", "fixed.example.com")
+    for verb in ("migrate -f", "failover -f -n node3"):
+        fixed = cluster.gnt(f"instance {verb}", "fixed.example.com")
         assert fixed.code == 1
         assert "gnt-instance move copies them" in fixed.err
     cluster.ok("instance remove -f", "fixed.example.com")

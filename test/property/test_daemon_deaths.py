@@ -111,6 +111,7 @@ OPERATIONS: dict[str, Callable[[OneProcess], OpCode]] = {
     "failover": lambda _c: OpInstanceFailover(instance_name=FAR, target_node=OTHER),
     "migrate": lambda _c: OpInstanceMigrate(instance_name=FAR, target_node=OTHER),
     "move": lambda _c: OpInstanceMove(instance_name=NEAR, target_node=OTHER),
+    "move live": lambda _c: OpInstanceMove(instance_name=NEAR, target_node=OTHER, live=True),
     "activate-disks": lambda _c: OpInstanceActivateDisks(instance_name=DOWN),
     "deactivate-disks": lambda _c: OpInstanceDeactivateDisks(instance_name=DOWN),
     "recreate-disks": _recreate,
@@ -223,7 +224,7 @@ def _go_on(cluster: OneProcess, when: str, untouched: list[Instance]) -> None:
         name = instance.name
         if instance in untouched:
             continue
-        if name == FAR:
+        if name in (FAR, NEAR):
             cluster.run(OpInstanceMigrate(instance_name=name, cleanup=True))
         cluster.run(OpInstanceShutdown(instance_name=name))
         assert cluster.running(name) == [], when

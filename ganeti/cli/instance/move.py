@@ -48,7 +48,10 @@ def failover(call: Call) -> None:
     options=_OPTIONS,
 )
 def migrate(call: Call) -> None:
-    """Live-migrate an instance to its secondary node; asks first."""
+    """Live-migrate an instance to its secondary node; asks first.
+
+    Disks that are on one node only are sent too, if --target-node names another node.
+    """
     name, opts = call.args[0], call.opts
     _check_destination(call)
     settings.refuse_several(non_live=not opts.live, migration_mode=opts.mode is not None)
@@ -67,14 +70,19 @@ def migrate(call: Call) -> None:
     options=_OPTIONS,
 )
 def move(call: Call) -> None:
-    """Copy the disks of an instance to another node and start it there; asks first."""
+    """Copy the disks of an instance to another node and start it there; asks first.
+
+    With --live a running instance is not stopped: its disks are sent while it writes to them, then
+    its memory. It stands still for a moment at the end.
+    """
     name, opts = call.args[0], call.opts
     if not opts.target_node:
         raise errors.make_invalid_error(f"Instance {name}: choose the target node with --node")
+    stop = "Move" if opts.live else "Stop"
     settings.ask_first(
         call,
         name,
-        f"Stop instance {name}, copy its disks to node {opts.target_node} and delete them here?",
+        f"{stop} instance {name}, copy its disks to node {opts.target_node} and delete them here?",
     )
     jobs.run(call)
 

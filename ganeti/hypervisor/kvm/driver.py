@@ -42,9 +42,11 @@ from ganeti.hypervisor.kvm.counters import Counters
 from ganeti.hypervisor.kvm.devices import Drive
 from ganeti.hypervisor.kvm.params import GLOBAL_PARAMS, HELPER_PARAMS, KvmParams, load
 from ganeti.model.enums import Consistency, RunState
+from ganeti.model.ids import DiskUuid
 from ganeti.paths import Paths
 from ganeti.rpc.objects import (
     Console,
+    DiskProgress,
     InstanceInfo,
     MigrationStatus,
     NodeDisk,
@@ -70,6 +72,7 @@ class KvmHypervisor(Hypervisor):
         opens_addresses=True,
         seeds=True,
         limits_disks=True,
+        sends_disks=True,
         helper_params=HELPER_PARAMS,
     )
     params: ClassVar[type[msgspec.Struct]] = KvmParams
@@ -251,6 +254,15 @@ class KvmHypervisor(Hypervisor):
         self, instance: NodeInstance, info: Mapping[str, object], *, success: bool
     ) -> None:
         self._migration.finish_target(instance.name, info, success=success)
+
+    def receive_disks(self, name: str, uuids: Sequence[DiskUuid], address: str) -> str:
+        return self._migration.receive_disks(name, uuids, address)
+
+    def send_disks(self, name: str, uuids: Sequence[DiskUuid], target: str, bandwidth: int) -> None:
+        self._migration.send_disks(name, uuids, target, bandwidth)
+
+    def disk_progress(self, name: str) -> list[DiskProgress]:
+        return self._migration.disk_progress(name)
 
     # what runs
 

@@ -40,7 +40,7 @@ _MOMENT, _COPY = "frozen-", "until-"
 _SHOWN, _FILTER, _KEPT = "frozen-s", "frozen-f", "frozen-k"
 _SOCKET = "nbd.sock"
 #: With these a guest talks to the device of the node itself.
-_PAST_QEMU = ("scsi-block", "scsi-generic")
+PAST_QEMU = ("scsi-block", "scsi-generic")
 #: File in the working directory while the guest is paused: a daemon that is killed lets it go.
 _HELD = "held"
 
@@ -129,7 +129,7 @@ def begin(
         HypervisorError: QEMU refused.
     """
     runtime = guest.runtime
-    if runtime.params.disk_type in _PAST_QEMU:
+    if runtime.params.disk_type in PAST_QEMU:
         raise errors.HypervisorError(
             f"with disk_type={runtime.params.disk_type} a guest writes past QEMU, so its disks"
             " cannot be frozen; stop it first"
@@ -169,8 +169,7 @@ def _add_target(qmp: Qmp, runtime: Runtime, disks: Disks, uuid: DiskUuid, work: 
         os.chmod(path, 0o600)
     except errors.CommandError as err:
         raise errors.HypervisorError(f"cannot make {path}: {errors.text(err)}") from err
-    restricted = bool(runtime.user) or runtime.params.use_chroot
-    filename = lend(qmp, str(path), write=True) if restricted else str(path)
+    filename = lend(qmp, str(path), write=True) if runtime.restricted else str(path)
     qmp.command(
         "blockdev-add",
         {

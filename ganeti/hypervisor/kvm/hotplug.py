@@ -137,7 +137,7 @@ class Hotplug:
                 )
             return
         arguments = devices.blockdev(drive, change.params)
-        if change.restricted:
+        if change.runtime.restricted:
             arguments["file"]["filename"] = lend(
                 change.qmp, drive.path, write=drive.mode != DiskMode.RO
             )

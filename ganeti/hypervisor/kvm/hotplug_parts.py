@@ -57,11 +57,6 @@ class Change:
         """The instance with other cards."""
         return msgspec.structs.replace(self.runtime.instance, nics=tuple(nics))
 
-    @property
-    def restricted(self) -> bool:
-        """Whether QEMU cannot open files of the node any more."""
-        return bool(self.runtime.user) or self.params.use_chroot
-
 
 def add_drive(drives: Sequence[Drive], drive: Drive) -> tuple[Drive, ...]:
     return (*(known for known in drives if known.uuid != drive.uuid), drive)
@@ -160,7 +155,7 @@ def insert(change: Change, number: int, image: str) -> None:
         change.qmp.command("eject", {"id": drive, "force": True})
         return
     filename = image
-    if change.restricted and not is_url(image):
+    if change.runtime.restricted and not is_url(image):
         filename = lend(change.qmp, image, write=False)
     change.qmp.command(
         "blockdev-change-medium",

@@ -9,23 +9,19 @@ one move.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
-import secrets
-import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, process
+from ganeti.base import process, retry
 from ganeti.base.clock import Deadline
 from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.hypervisor.kvm import journal, migration_plan, power, uids
+from ganeti.hypervisor.kvm import disk_sending, journal, migration_key, migration_plan, power
+from ganeti.hypervisor.kvm.frozen import PAST_QEMU
 from ganeti.hypervisor.kvm.migration_parts import (
     add_sums,
     has_taken_over,
@@ -38,7 +34,8 @@ from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.runtime import Guest, Runtime, Store
 from ganeti.hypervisor.kvm.starter import Arrival, Starter
 from ganeti.model.enums import MigrationState
-from ganeti.rpc.objects import MigrationStatus, NodeInstance
+from ganeti.model.ids import DiskUuid
+from ganeti.rpc.objects import DiskProgress, MigrationStatus, NodeInstance
 
 if TYPE_CHECKING:
     from ganeti.hypervisor.kvm.qmp import Qmp
@@ -50,7 +47,9 @@ _STATUS_WAIT = 2.0
 #: Seconds for the source to stop sending, and for the target to load what it has received.
 _CANCEL_TIMEOUT = 30.0
 _ARRIVAL_TIMEOUT = 60.0
-_MIGRATING = frozenset({"setup", "active", "device", "pre-switchover", "wait-unplug", "cancelling"})
+#: QEMU's word for a guest that is paused before the switch.
+_PAUSED = "pre-switchover"
+_MIGRATING = frozenset({"setup", "active", "device", _PAUSED, "wait-unplug", "cancelling"})
 
 
 class Migration:
@@ -87,38 +86,23 @@ class Migration:
             memory=runtime.memory,
             processors=runtime.processors,
             running=running,
-            key=self._find_key(runtime),
+            key=migration_key.find(self._store, runtime),
         )
         found: JsonObject = msgspec.to_builtins(trip)
         return found
 
-    def _find_key(self, runtime: Runtime) -> str:
-        """The key of a move that was announced, or a new one."""
-        path = self._key_dir(runtime) / "keys.psk"
-        with contextlib.suppress(FileNotFoundError, IndexError):
-            return path.read_text(encoding="ascii").split(":")[1].strip()
-        key = secrets.token_hex(32)
-        self._write_key(runtime, key)
-        return key
-
     def begin(self, name: str, params: KvmParams, target: str, *, live: bool) -> None:
         """Begin to send."""
         where = migration_plan.destination(target, params)
-        found = self._find_running(name)
-        runtime = found.runtime
-        if not (self._key_dir(runtime) / "keys.psk").exists():
-            raise errors.HypervisorError(
-                f"nobody awaits instance {name}: it has to be announced to its target first"
-            )
+        runtime = self._find_running(name).runtime
+        params = _choose_caps(params, runtime)
+        migration_key.check_announced(self._store, runtime)
         with self._store.control(name) as qmp:
-            if qmp.command("query-migrate").get("status") in _MIGRATING:
-                raise errors.HypervisorError(f"instance {name} is being moved already")
+            self._refuse_second(qmp, name)
             self._prepare(qmp, runtime, params, "client")
             qmp.command("migrate-set-parameters", migration_plan.limits(params))
-            running = bool(qmp.command("query-status")["running"])
-            mark = self._store.journal(name).size()
-            # Known before it begins, so that no crash of ours can hide that the guest has gone.
-            self._note(runtime, move="out", mark=mark, paused=not running)
+            runtime = self._note_leaving(qmp, runtime, runtime.sent_disks)
+            running = not runtime.paused
             try:
                 if not live and running:
                     qmp.command("stop")
@@ -129,6 +113,47 @@ class Migration:
                 self._note(runtime, move="none")
                 raise
 
+    def send_disks(self, name: str, uuids: Sequence[DiskUuid], target: str, bandwidth: int) -> None:
+        """Begin to send disks; the memory follows when they are ready."""
+        runtime = self._find_running(name).runtime
+        if runtime.params.disk_type in PAST_QEMU:
+            raise errors.HypervisorError(
+                f"with disk_type={runtime.params.disk_type} a guest writes past QEMU, so its disks"
+                f" cannot be sent while {name} runs; stop it first"
+            )
+        migration_key.check_announced(self._store, runtime)
+        with self._store.control(name) as qmp:
+            self._refuse_second(qmp, name)
+            disk_sending.cancel(qmp)
+            migration_key.load(qmp, self._store, runtime, "client", disk_sending.TLS_OBJECT)
+            runtime = self._note_leaving(qmp, runtime, uuids)
+            try:
+                disk_sending.begin(qmp, runtime, uuids, target, bandwidth)
+            except errors.HypervisorError:
+                disk_sending.cancel(qmp)
+                self._note(runtime, move="none", sent_disks=())
+                raise
+
+    def disk_progress(self, name: str) -> list[DiskProgress]:
+        """How far disks are; waits up to 2 s until all are ready or one has failed."""
+        runtime = self._find_running(name).runtime
+        with self._store.control(name) as qmp:
+            return disk_sending.wait(qmp, runtime, _STATUS_WAIT)
+
+    @staticmethod
+    def _refuse_second(qmp: Qmp, name: str) -> None:
+        if qmp.command("query-migrate").get("status") in _MIGRATING:
+            raise errors.HypervisorError(f"instance {name} is being moved already")
+
+    def _note_leaving(self, qmp: Qmp, runtime: Runtime, sent: Sequence[DiskUuid]) -> Runtime:
+        """Note that the guest is on its way out, and how it is.
+
+        Known before it begins, so that no crash of ours can hide that the guest has gone.
+        """
+        running = bool(qmp.command("query-status")["running"])
+        mark = self._store.journal(runtime.instance.name).size()
+        return self._note(runtime, move="out", mark=mark, paused=not running, sent_disks=sent)
+
     def status(self, name: str, params: KvmParams) -> MigrationStatus:
         """How far it is; waits up to 2 s for the end, and begins post-copy when it is time."""
         found = self._store.find(name)
@@ -136,24 +161,47 @@ class Migration:
             return self._report_dead(name, found)
         try:
             with self._store.control(name) as qmp:
-                return migration_plan.status(self._followed(qmp, params))
+                return self._follow(qmp, found.runtime, params)
         except errors.HypervisorError:
             if process.wait_exit(found.pid, 1.0):
                 return self._report_dead(name, self._store.find(name))
             raise
 
-    @staticmethod
-    def _followed(qmp: Qmp, params: KvmParams) -> JsonObject:
+    def _follow(self, qmp: Qmp, runtime: Runtime, params: KvmParams) -> MigrationStatus:
+        params = _choose_caps(params, runtime)
         end = Deadline(_STATUS_WAIT)
         with qmp.events("MIGRATION", "MIGRATION_PASS") as events:
             while True:
                 answer: JsonObject = qmp.command("query-migrate")
+                word = answer.get("status", "none")
+                if (why := self._switch_disks(qmp, runtime, word)) is not None:
+                    qmp.command("migrate_cancel")
+                    return MigrationStatus(status=MigrationState.FAILED, error=why)
                 if migration_plan.wants_switch(answer, params):
                     qmp.command("migrate-start-postcopy")
                 left = end.left
-                if answer.get("status", "none") in {*migration_plan.ENDED, "none"} or left <= 0:
-                    return add_sums(qmp, answer)
+                if word in {*migration_plan.ENDED, "none"} or left <= 0:
+                    return migration_plan.status(add_sums(qmp, answer))
                 events.wait_next(left)
+
+    @staticmethod
+    def _switch_disks(qmp: Qmp, runtime: Runtime, word: str) -> str | None:
+        """Let the last blocks follow a guest that QEMU has paused for that; why it cannot go on."""
+        if word == "active":
+            return disk_sending.find_failure(qmp, runtime)
+        if word == _PAUSED:
+            try:
+                disk_sending.finish(qmp, runtime)
+            except errors.HypervisorError as err:
+                return errors.text(err)
+            qmp.command("migrate-continue", {"state": _PAUSED})
+            # It takes a moment to notice, and must not be asked for the disks again.
+            retry.retry_until(
+                lambda: qmp.command("query-migrate").get("status") != _PAUSED or None,
+                timeout=_CANCEL_TIMEOUT,
+                largest=0.01,
+            )
+        return None
 
     def _report_dead(self, name: str, found: Guest | None) -> MigrationStatus:
         gone = found is not None and found.runtime.move == "out" and self._handed_over(found)
@@ -174,8 +222,8 @@ class Migration:
             raise errors.HypervisorError(
                 f"instance {name} has ended on this node, so it cannot continue here; restart it"
             )
-        if found.runtime.move == "none":
-            self._drop_key(found.runtime)
+        if found.runtime.move == "none" and not found.runtime.sent_disks:
+            migration_key.drop(self._store, found.runtime)
             return
         with self._store.control(name) as qmp:
             word = self._cancel_running(qmp, name)
@@ -186,8 +234,10 @@ class Migration:
                 )
             if not found.runtime.paused:
                 resume_guest(qmp, name)
-        self._note(found.runtime, move="none")
-        self._drop_key(found.runtime)
+            if found.runtime.sent_disks:
+                disk_sending.cancel(qmp)
+        self._note(found.runtime, move="none", sent_disks=())
+        migration_key.drop(self._store, found.runtime)
 
     def _forget(self, name: str, found: Guest | None) -> None:
         if found is None:
@@ -233,16 +283,19 @@ class Migration:
         """Start a QEMU that waits at the address; returns where."""
         name = instance.name
         trip = migration_plan.read_journey(info, instance)
-        params = load(instance.hvparams)
+        params = migration_plan.choose_caps(load(instance.hvparams), with_disks=trip.with_disks)
         migration_plan.host_port(address, 1)
         self._discard(name)
         arrival = Arrival(trip.machine, trip.accelerator, trip.places, trip.memory, trip.processors)
-        self._starter.start(trip.instance, migration_plan.order_disks(disks, trip), arrival=arrival)
+        # Without post-copy nothing runs before the record; the guest may have been started with it.
+        waits = not migration_plan.uses_postcopy(params)
+        known = migration_plan.order_disks(disks, trip)
+        self._starter.start(trip.instance, known, paused=waits, arrival=arrival)
         try:
             found = self._store.find(name)
             if found is None:
                 raise errors.HypervisorError(f"QEMU of instance {name} is not there any more")
-            self._write_key(found.runtime, trip.key)
+            migration_key.write(self._store, found.runtime, trip.key)
             with self._store.control(name) as qmp:
                 self._prepare(qmp, found.runtime, params, "server")
                 qmp.command("migrate-set-parameters", {"tls-creds": migration_plan.TLS_OBJECT})
@@ -250,6 +303,15 @@ class Migration:
         except BaseException:  # an interrupt too: nothing waits that nobody knows of
             self._discard(name)
             raise
+
+    def receive_disks(self, name: str, uuids: Sequence[DiskUuid], address: str) -> str:
+        """Let QEMU that waits for a guest take the content of disks; returns where."""
+        found = self._store.find(name)
+        if found is None or found.runtime.move != "in":
+            raise errors.HypervisorError(f"instance {name} is not awaited on this node")
+        tls = migration_plan.TLS_OBJECT
+        with self._store.control(name) as qmp:
+            return disk_sending.serve(qmp, found.runtime, uuids, address, tls)
 
     def finish_target(self, name: str, info: Mapping[str, object], *, success: bool) -> None:
         """See that the guest runs, or end what waits for it."""
@@ -267,7 +329,7 @@ class Migration:
             raise errors.HypervisorError(
                 f"instance {name} has taken over on this node and ended after that; start it again"
             )
-        self._drop_key(found.runtime)
+        migration_key.drop(self._store, found.runtime)
         if found.runtime.move == "in":
             self._note(found.runtime, move="none")
             self._starter.attach_routed(found.runtime)
@@ -294,8 +356,9 @@ class Migration:
                 events.wait_next(min(left, 1.0))
 
     def _release(self, name: str) -> None:
-        """Let a guest that has arrived run, if it is paused."""
+        """Let a guest that has arrived run, if it is paused, as the only one with its disks."""
         with self._store.control(name) as qmp:
+            disk_sending.close(qmp)
             resume_guest(qmp, name)
 
     def _discard(self, name: str) -> None:
@@ -336,46 +399,18 @@ class Migration:
         runtime = found.runtime
         return journal.was_resumed(self._store.journal(runtime.instance.name).lines(runtime.mark))
 
-    def _note(self, runtime: Runtime, **changes: object) -> None:
-        self._store.save(msgspec.structs.replace(runtime, **changes))
+    def _note(self, runtime: Runtime, **changes: object) -> Runtime:
+        noted = msgspec.structs.replace(runtime, **changes)
+        self._store.save(noted)
+        return noted
 
     def _prepare(self, qmp: Qmp, runtime: Runtime, params: KvmParams, end: str) -> None:
         """Capabilities, and the key from its file."""
         qmp.command(
             "migrate-set-capabilities", {"capabilities": migration_plan.capabilities(params)}
         )
-        with contextlib.suppress(errors.HypervisorError):
-            # That of an earlier attempt.
-            qmp.command("object-del", {"id": migration_plan.TLS_OBJECT})
-        arguments = {
-            "qom-type": "tls-creds-psk",
-            "id": migration_plan.TLS_OBJECT,
-            "endpoint": end,
-            "dir": "/key" if runtime.params.use_chroot else str(self._key_dir(runtime)),
-        }
-        if end == "client":
-            arguments["username"] = migration_plan.TLS_USER
-        qmp.command("object-add", arguments)
+        migration_key.load(qmp, self._store, runtime, end, migration_plan.TLS_OBJECT)
 
-    def _key_dir(self, runtime: Runtime) -> Path:
-        name = runtime.instance.name
-        if runtime.params.use_chroot:
-            return self._store.chroot(name) / "key"
-        return self._store.key_dir(name)
 
-    def _write_key(self, runtime: Runtime, key: str) -> None:
-        directory = self._key_dir(runtime)
-        path = directory / "keys.psk"
-        files.ensure_dir(directory.parent)
-        files.ensure_dir(directory, 0o700)
-        group = directory / "dh-params.pem"
-        files.write_atomic(path, f"{migration_plan.TLS_USER}:{key}\n", mode=0o600, fsync=False)
-        files.write_atomic(group, migration_plan.DH_PARAMETERS, mode=0o600, fsync=False)
-        if runtime.user:
-            uid = uids.uid_of(runtime.user)
-            for owned in (directory, path, group):
-                os.chown(owned, uid, -1)
-
-    def _drop_key(self, runtime: Runtime) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self._key_dir(runtime))
+def _choose_caps(params: KvmParams, runtime: Runtime) -> KvmParams:
+    return migration_plan.choose_caps(params, with_disks=bool(runtime.sent_disks))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,21 +34,33 @@ def add_sums(qmp: Qmp, answer: JsonObject) -> JsonObject:
     return found
 
 
-def listen(qmp: Qmp, address: str, first: int) -> str:
-    """Wait on the first free port; others may be receiving at the same time."""
+def try_ports(listen: Callable[[int], None], address: str, first: int) -> str:
+    """Listen on the first free port; others may be receiving at the same time.
+
+    Returns ``address:port``. HypervisorError: none is free, or ``listen`` fails otherwise.
+    """
     for port in range(first, min(first + migration_plan.PORTS, 65536)):
-        where = migration_plan.host_port(address, port)
         try:
-            qmp.command("migrate-incoming", {"uri": f"tcp:{where}"})
+            listen(port)
         except errors.HypervisorError as err:
             if "in use" in str(err):
                 continue
             raise
-        return where
+        return migration_plan.host_port(address, port)
     raise errors.HypervisorError(
         f"all of the {migration_plan.PORTS} ports from {first} on (migration_port) are in use"
         f" at {address}"
     )
+
+
+def listen(qmp: Qmp, address: str, first: int) -> str:
+    """Wait for the memory of a guest at the address; returns ``address:port``."""
+
+    def incoming(port: int) -> None:
+        where = migration_plan.host_port(address, port)
+        qmp.command("migrate-incoming", {"uri": f"tcp:{where}"})
+
+    return try_ports(incoming, address, first)
 
 
 def has_taken_over(name: str) -> errors.HypervisorError:

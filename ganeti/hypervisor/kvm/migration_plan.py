@@ -21,21 +21,8 @@ from ganeti.rpc.objects import MigrationStatus, NodeInstance
 
 #: Ports that are tried from ``migration_port`` on, so that several guests can arrive at a time.
 PORTS = 32
-#: Name of both ends; it has no meaning beside the key.
-TLS_USER = "ganeti"
 TLS_OBJECT = "migration"
-#: The group ffdhe2048 (RFC 7919), which is not a secret: without it, QEMU 7 searches a group of its
-#: own for each target, while all of its threads are stopped (0.2 to 2.4 s).
-DH_PARAMETERS = """\
------BEGIN DH PARAMETERS-----
-MIIBCAKCAQEA//////////+t+FRYortKmq/cViAnPTzx2LnFg84tNpWp4TZBFGQz
-+8yTnc4kmz75fS/jY2MMddj2gbICrsRhetPfHtXV/WVhJDP1H18GbtCFY2VVPe0a
-87VXE15/V8k1mE8McODmi3fipona8+/och3xWKE2rec1MKzKT0g6eXq8CrGCsyT7
-YdEIqUuyyOP7uWrat2DX9GgdT0Kj3jlN9K5W7edjcrsZCwenyO4KbXCeAvzhzffi
-7MA0BM0oNC9hkXL+nOmFg/+OTxIy7vKBg8P+OxtMb61zO7X8vC7CIAXFjvGDfRaD
-ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
------END DH PARAMETERS-----
-"""
+_POSTCOPY = "postcopy-ram"
 
 _STATES = {
     "completed": MigrationState.COMPLETED,
@@ -66,6 +53,8 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True):
     running: bool
     #: hexadecimal digits
     key: str
+    #: whether disks move with it
+    with_disks: bool = False
 
 
 def read_journey(info: Mapping[str, object], instance: NodeInstance) -> Journey:
@@ -126,6 +115,19 @@ def destination(target: str, params: KvmParams) -> str:
         ) from err
 
 
+def choose_caps(params: KvmParams, *, with_disks: bool) -> KvmParams:
+    """The parameters for a guest that moves with its disks, or unchanged for one without.
+
+    QEMU pauses the guest before the switch, so that its last blocks can follow. With post-copy it
+    would run at the target before that is on record.
+    """
+    if not with_disks:
+        return params
+    names = [name for name in params.migration_caps.split(":") if name and name != _POSTCOPY]
+    caps = ":".join([*names, "pause-before-switchover"])
+    return msgspec.structs.replace(params, migration_caps=caps)
+
+
 def capabilities(params: KvmParams) -> list[JsonObject]:
     """For both ends; ``events`` is what the journal needs, and backups go on by the bitmaps."""
     names = dict.fromkeys(
@@ -136,7 +138,7 @@ def capabilities(params: KvmParams) -> list[JsonObject]:
 
 def uses_postcopy(params: KvmParams) -> bool:
     """Whether the guest shall be switched over before all of its memory is there."""
-    return "postcopy-ram" in params.migration_caps.split(":")
+    return _POSTCOPY in params.migration_caps.split(":")
 
 
 def limits(params: KvmParams) -> JsonObject:

@@ -38,6 +38,7 @@ from ganeti.hypervisor.kvm.accel import Accelerator
 from ganeti.hypervisor.kvm.devices import Drive, Processor
 from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.qemu_process import is_ours
+from ganeti.model.ids import DiskUuid
 from ganeti.rpc.objects import NodeInstance
 
 if TYPE_CHECKING:
@@ -96,11 +97,18 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     mark: int = 0
     #: whether it was paused before that
     paused: bool = False
+    #: disks that move with it
+    sent_disks: tuple[DiskUuid, ...] = ()
 
     @property
     def params(self) -> KvmParams:
         """Parameters that the guest was started with, however they were changed since."""
         return load(self.instance.hvparams)
+
+    @property
+    def restricted(self) -> bool:
+        """Whether QEMU cannot open files of the node any more."""
+        return bool(self.user) or self.params.use_chroot
 
 
 @dataclass(frozen=True)

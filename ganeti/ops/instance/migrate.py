@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ganeti import errors
-from ganeti.base.json_types import JsonObject
 from ganeti.constants import DEFAULT_SHUTDOWN_TIMEOUT
-from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.locking.levels import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceMigrate
@@ -15,12 +13,13 @@ from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.on_reservations.move import ReservationMigrate
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
-from ganeti.ops.steps.relocation import cleanup, destination, migration
+from ganeti.ops.steps.relocation import cleanup, local_disks, migration, migration_checks
 from ganeti.ops.steps.relocation.destination import Destination
 from ganeti.ops.steps.relocation.failover import Failover
 from ganeti.ops.steps.running import power
 from ganeti.ops.targets.instance import PlannedInstanceOperation
 from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import InstanceInfo
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,8 @@ class _Plan:
     memory: int = 0
     #: MiB that the guest is shrunk to first
     balloon_to: int | None = None
+    #: how disks that are on one node only go with it
+    sending: local_disks.Sending | None = None
 
 
 class InstanceMigrate(
@@ -52,7 +53,7 @@ class InstanceMigrate(
         if self.op.cleanup:
             yield from cleanup.locks(self.ctx, self.instance, force=False)
             return None
-        way = Destination(self.ctx, self.instance, self.op)
+        way = Destination(self.ctx, self.instance, self.op, sends_disks=True)
         yield from way.locks()
         return way
 
@@ -74,18 +75,10 @@ class InstanceMigrate(
         power.primary(ctx, self.instance)
         target = self.found.node()
         info = power.query_running(ctx, self.instance)
-        why = "it does not run" if info is None else self._explain_refusal(live)
-        always = bool(ctx.config.beparams(self.instance).get("always_failover"))
-        if info is not None and always:
-            why = "its backend parameter always_failover is set"
+        why = self._explain_refusal(info, live=live)
         if info is not None and why is None:
-            balloon_to = self._check_target(target, info.memory)
-            return _Plan(live, target, memory=info.memory, balloon_to=balloon_to)
-        if not op.allow_failover and not (info is not None and always):
-            raise errors.make_state_error(
-                f"instance {self.instance.name} cannot be migrated: {why}; gnt-instance failover"
-                " stops it and starts it on the other node (--allow-failover does that now)"
-            )
+            return self._plan_migration(live, target, info.memory)
+        self._refuse_failover(f"{why}", target, always=info is not None and self._always_fails_over)
         ctx.log(f"Failing over instead of migrating: {why}")
         failover = Failover(
             ctx,
@@ -99,59 +92,44 @@ class InstanceMigrate(
         failover.check()
         return _Plan(live, target, failover)
 
-    def _explain_refusal(self, live: bool) -> str | None:
-        """Why its running guest cannot be migrated, None when it can."""
-        ctx, instance = self.ctx, self.instance
-        if not HYPERVISORS.get(instance.real_hypervisor).traits.can_migrate:
-            return f"hypervisor {instance.hypervisor} does not migrate"
-        wire = annotate.instance(ctx.config, instance)
-        try:
-            ctx.rpc.call_one(self.source, NodeCalls.instance_migratable, wire, live)
-        except errors.RpcError:
-            raise
-        except errors.GanetiError as err:
-            return errors.text(err)
-        return None
+    @property
+    def _always_fails_over(self) -> bool:
+        return bool(self.ctx.config.beparams(self.instance).get("always_failover"))
 
-    def _check_target(self, target: Node, memory: int) -> int | None:
-        """Refuse a node that cannot take the guest; returns the MiB to shrink the guest to."""
-        ctx, op, source = self.ctx, self.op, self.source
-        destination.check_target(ctx, self.instance, target, ignore_ipolicy=op.ignore_ipolicy)
-        there, here = self._resources(target), self._resources(source)
-        versions = [info.get("hv_version") for info in (here, there)]
-        if versions[0] != versions[1]:
-            text = (
-                f"hypervisor versions differ: {_format_version(versions[0])} on {source.name},"
-                f" {_format_version(versions[1])} on {target.name}"
-            )
-            if not op.ignore_hvversions:
-                raise errors.make_state_error(f"{text} (use --ignore-hvversions to continue)")
-            ctx.warn(text)
-        return self._find_smaller_memory(target.name, memory, there.get("memory_free"))
+    def _explain_refusal(self, info: InstanceInfo | None, *, live: bool) -> str | None:
+        """Why it cannot be migrated, None when it can."""
+        if info is None:
+            return "it does not run"
+        if self._always_fails_over:
+            return "its backend parameter always_failover is set"
+        return migration_checks.explain_refusal(self.ctx, self.instance, live=live)
 
-    def _resources(self, node: Node) -> JsonObject:
-        ctx, hypervisor = self.ctx, str(self.instance.real_hypervisor)
-        params = ctx.config.cluster.hvparams.get(hypervisor, {})
-        _boot, _rooms, found = ctx.rpc.call_one(
-            node, NodeCalls.node_info, [], [(hypervisor, params)]
+    def _plan_migration(self, live: bool, target: Node, memory: int) -> _Plan:
+        ctx, op = self.ctx, self.op
+        sending = None
+        if local_disks.find(ctx.config, self.instance):
+            local_disks.check(ctx, self.instance, target)
+            sending = local_disks.Sending(op.bandwidth, op.give_up_after)
+        allowed = migration_checks.Allowed(
+            policy=op.ignore_ipolicy,
+            versions=op.ignore_hvversions,
+            shrinking=op.allow_runtime_changes,
         )
-        return found[0] if found else {}
+        balloon_to = migration_checks.check_target(ctx, self.instance, target, memory, allowed)
+        return _Plan(live, target, memory=memory, balloon_to=balloon_to, sending=sending)
 
-    def _find_smaller_memory(self, name: str, memory: int, free: object) -> int | None:
-        """MiB that the guest has to shrink to so that it fits on a node; None if it fits."""
-        instance = self.instance
-        if not isinstance(free, int):
-            raise errors.make_environment_error(f"node {name} does not say how much memory is free")
-        if memory <= free:
-            return None
-        least = self.ctx.config.beparams(instance)["minmem"]
-        if free < least or not self.op.allow_runtime_changes:
-            hint = "" if free < least else "; without --no-runtime-changes it would be shrunk"
-            raise errors.make_resources_error(
-                f"not enough memory on node {name} for instance {instance.name}: it has"
-                f" {memory} MiB (at least {least}), free are {free} MiB{hint}"
+    def _refuse_failover(self, why: str, target: Node, *, always: bool) -> None:
+        name = self.instance.name
+        if local_disks.find(self.ctx.config, self.instance):
+            raise errors.make_state_error(
+                f"instance {name} cannot be migrated: {why}; gnt-instance move -n {target.name}"
+                f" {name} copies its disks while it is stopped"
             )
-        return free
+        if not self.op.allow_failover and not always:
+            raise errors.make_state_error(
+                f"instance {name} cannot be migrated: {why}; gnt-instance failover"
+                " stops it and starts it on the other node (--allow-failover does that now)"
+            )
 
     def hooks(self) -> Hooks:
         config, op, target = self.ctx.config, self.op, self.plan.target
@@ -191,7 +169,9 @@ class InstanceMigrate(
             )
             ctx.undo.callback(self._grow_back)
             self._balloon(plan.balloon_to)
-        migration.Migration(ctx, self.instance, plan.target, self.op, live=plan.live).run()
+        migration.Migration(
+            ctx, self.instance, plan.target, self.op, live=plan.live, sending=plan.sending
+        ).run()
         ctx.log("* done")
 
     def _balloon(self, memory: int) -> None:
@@ -205,7 +185,3 @@ class InstanceMigrate(
             self._balloon(self.plan.memory)
         except errors.GanetiError as err:
             self.ctx.warn(f"the guest did not get its memory back: {errors.text(err)}")
-
-
-def _format_version(version: object) -> str:
-    return ".".join(map(str, version)) if isinstance(version, list | tuple) else "unknown"

@@ -1,7 +1,8 @@
 """Copy the disks of an instance to another node and let it run there.
 
 The instance is stopped meanwhile. Until all disks are copied nothing changes at the source, and
-a failure removes the copies; then the target is recorded, and the old disks are removed.
+a failure removes the copies; then the target is recorded, and the old disks are removed. With
+``live`` an instance that runs is migrated with its disks instead.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ganeti.ops import hooks as hook_env
 from ganeti.ops.on_reservations.move import ReservationMove
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.planning import disk_reach, export_request, snapshots
-from ganeti.ops.steps.relocation import destination
+from ganeti.ops.steps.relocation import destination, local_disks, migration, migration_checks
 from ganeti.ops.steps.running import power, run_rights
 from ganeti.ops.steps.storage import copy_progress, space
 from ganeti.ops.steps.storage import disks as instance_disks
@@ -37,14 +38,17 @@ class _Plan:
     old: list[Disk]
     #: the same disks on the target
     new: list[Disk]
+    #: how they go there while the instance runs; None: it is stopped
+    sending: local_disks.Sending | None = None
 
 
 class InstanceMove(
     FindingOperation[OpInstanceMove, NodeUuid, None],
     PlannedInstanceOperation[OpInstanceMove, _Plan, None],
 ):
-    """For instances whose disks are on one node only."""
+    """For instances whose disks are on one node only. Can be canceled while they are copied."""
 
+    cancelable = True
     for_reservation = ReservationMove
 
     def find(self) -> Finding[NodeUuid]:
@@ -77,6 +81,8 @@ class InstanceMove(
             )
         snapshots.check_none(self.instance, "before the disks are moved")
         power.primary(ctx, self.instance)
+        if op.live and (info := power.query_running(ctx, self.instance)) is not None:
+            return self._plan_live(source, target, info.memory)
         destination.check_target(ctx, self.instance, target, ignore_ipolicy=op.ignore_ipolicy)
         # what all nodes see is there already
         old = [
@@ -91,6 +97,17 @@ class InstanceMove(
             destination.check_memory(ctx, self.instance, target, memory)
         return _Plan(source, target, old, new)
 
+    def _plan_live(self, source: Node, target: Node, memory: int) -> _Plan:
+        ctx, op, name = self.ctx, self.op, self.instance.name
+        local_disks.check(ctx, self.instance, target)
+        why = migration_checks.explain_refusal(ctx, self.instance, live=True)
+        if why is not None:
+            raise errors.make_state_error(f"instance {name} cannot be moved while it runs: {why}")
+        allowed = migration_checks.Allowed(policy=op.ignore_ipolicy)
+        migration_checks.check_target(ctx, self.instance, target, memory, allowed)
+        sending = local_disks.Sending(op.bandwidth, op.give_up_after)
+        return _Plan(source, target, [], [], sending)
+
     def hooks(self) -> Hooks:
         config, source, target = self.ctx.config, self.plan.source, self.plan.target
         env = hook_env.instance_env(config, self.now)
@@ -99,7 +116,12 @@ class InstanceMove(
         return Hooks("instance-move", "INSTANCE", env, nodes, nodes)
 
     def run(self) -> None:
-        ctx, before = self.ctx, self.instance
+        ctx, before, plan = self.ctx, self.instance, self.plan
+        if plan.sending is not None:
+            migration.Migration(
+                ctx, before, plan.target, self.op, live=True, sending=plan.sending
+            ).run()
+            return
         self._stop()
         arrived = destination.place_on_node(before, self.plan.target)
         ctx.log(f"* creating the disks on node {self.plan.target.name}")

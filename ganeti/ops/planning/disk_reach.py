@@ -52,18 +52,25 @@ def list_other_nodes(config: Config, instance: Instance) -> list[Node]:
     )
 
 
-def target(config: Config, instance: Instance, wanted: Node | None) -> Node | None:
+def target(
+    config: Config, instance: Instance, wanted: Node | None, *, sends_disks: bool = False
+) -> Node | None:
     """The node that an instance moves to; None when an allocator has to choose it.
+
+    ``sends_disks``: whether disks that are on one node only can be sent to a node that is named.
 
     Raises:
         OpPrereqError: the disks do not allow it.
     """
-    name = instance.name
+    name, secondaries = instance.name, config.secondary_nodes(instance)
+    if wanted is not None and wanted.uuid == instance.primary_node and not secondaries:
+        raise errors.make_invalid_error(f"instance {name} is on node {wanted.name} already")
     match reach(config, instance):
-        case Reach.FIXED:
+        case Reach.FIXED if wanted is None or not sends_disks:
             raise errors.make_state_error(_explain_fixed(config, instance))
-        case Reach.MIRROR:
-            secondaries = config.secondary_nodes(instance)
+        case Reach.FIXED if not secondaries:
+            return wanted
+        case Reach.MIRROR | Reach.FIXED:
             secondary = config.nodes[secondaries[0]]
             if wanted is not None and wanted.uuid not in secondaries:
                 raise errors.make_invalid_error(
@@ -73,8 +80,6 @@ def target(config: Config, instance: Instance, wanted: Node | None) -> Node | No
                 )
             return secondary
         case Reach.ANYWHERE:
-            if wanted is not None and wanted.uuid == instance.primary_node:
-                raise errors.make_invalid_error(f"instance {name} is on node {wanted.name} already")
             return wanted
 
 
@@ -115,7 +120,7 @@ def _explain_fixed(config: Config, instance: Instance) -> str:
     if len(held) < len(disks):
         which = ", ".join(f"{disk.iv_name} ({disk.dev_type})" for disk in held)
     primary = config.nodes[instance.primary_node]
-    way = "gnt-instance move copies them to another node"
+    way = "gnt-instance move copies them to another node, with --live while it runs"
     if primary.offline:
         way = (
             f"they are back when {primary.name} is. If it never comes back, gnt-instance"

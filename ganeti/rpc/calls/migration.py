@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from ganeti.base.json_types import JsonObject
-from ganeti.rpc.objects import MigrationStatus, NodeInstance
+from ganeti.model.ids import DiskUuid
+from ganeti.rpc.objects import DiskProgress, MigrationStatus, NodeInstance
 from ganeti.rpc.timing import NORMAL, SLOW, call
 
 
@@ -29,6 +30,28 @@ class MigrationCalls(ABC):
 
         Returns where it waits, for :meth:`instance_migrate`.
         """
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def instance_receive_disks(
+        self, instance: NodeInstance, disks: list[DiskUuid], address: str
+    ) -> str:
+        """At the target: take the content of disks of an instance that is awaited.
+
+        Returns where they are taken, for :meth:`instance_send_disks`.
+        """
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def instance_send_disks(
+        self, instance: NodeInstance, disks: list[DiskUuid], target: str, bandwidth: int
+    ) -> None:
+        """At the source: begin to send disks, in all at most so many MiB/s (0: no limit)."""
+
+    @abstractmethod
+    @call(timeout=SLOW)
+    def instance_disk_progress(self, instance: NodeInstance) -> list[DiskProgress]:
+        """At the source: how far the disks are; waits up to 2 s until all are ready."""
 
     @abstractmethod
     @call(timeout=SLOW)

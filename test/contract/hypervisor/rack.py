@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -145,6 +145,16 @@ class Rack:
         pid = int((self.paths.kvm / "pid" / name).read_text())
         os.kill(pid, signal.SIGKILL)
         assert process.wait_exit(pid, 10)
+
+    @contextlib.contextmanager
+    def stopped(self, name: str) -> Iterator[None]:
+        """QEMU of a guest hangs meanwhile."""
+        pid = int((self.paths.kvm / "pid" / name).read_text())
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
     def left(self) -> list[str]:
         """Files of guests in the run directory; what is known of the node itself may stay."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -15,6 +16,7 @@ from ganeti import errors
 from ganeti.hypervisor.abilities import (
     Ballooning,
     DiskLimiting,
+    DiskSending,
     Holding,
     Hotpluggable,
     Migratable,
@@ -52,6 +54,14 @@ def instance(name: str = "web1", **changes: Any) -> NodeInstance:
 DISK = NodeDisk(uuid="d-1", dev_type=DiskTemplate.FILE, logical_id=("loop", "/d"), size=4)
 NIC = NodeNic(uuid="n-1", mac="aa:00:00:00:00:01")
 
+
+def awaited(driver: FakeHypervisor) -> str:
+    """An instance that is awaited."""
+    with contextlib.suppress(errors.HypervisorError):  # it was before
+        driver.accept(instance("web2"), [], {"memory": 1, "vcpus": 1}, "127.0.0.1")
+    return "web2"
+
+
 Call = Callable[[FakeHypervisor], Any]
 METHODS: dict[str, Call] = {
     "start": lambda d: d.start(instance(), []),
@@ -86,6 +96,9 @@ METHODS: dict[str, Call] = {
     "migrate": lambda d: d.migrate(instance(), "127.0.0.1:1", live=True),
     "migration_status": lambda d: d.migration_status(instance()),
     "check_arrived": lambda d: d.check_arrived(instance()),
+    "receive_disks": lambda d: d.receive_disks(awaited(d), [], "127.0.0.1"),
+    "send_disks": lambda d: d.send_disks("web1", [], str(d.guests.disks_file("web1")), 0),
+    "disk_progress": lambda d: d.disk_progress("web1"),
     "finish_source": lambda d: d.finish_source(instance(), success=False, live=True),
     "finish_target": lambda d: d.finish_target(instance("web2"), {}, success=False),
 }
@@ -228,10 +241,30 @@ def test_file_of_a_guest_that_is_damaged(driver: FakeHypervisor) -> None:
 # devices and moves
 
 
+def test_disks_are_copied_and_once_more_when_the_guest_follows(tmp_path: Path) -> None:
+    ends = [FakeHypervisor(Paths(tmp_path / name)) for name in ("one", "two")]
+    files = [tmp_path / name for name in ("one.raw", "two.raw")]
+    files[0].write_bytes(b"first" * 1000)
+    files[1].write_bytes(bytes(5000))
+    source, target = ends
+    here, there = (AttachedDisk(DISK, str(path)) for path in files)
+    source.start(instance(), [here])
+    target.accept(instance(), [there], source.migration_info(instance()), "127.0.0.1")
+    source.send_disks("web1", [DISK.uuid], target.receive_disks("web1", [], "127.0.0.1"), 0)
+    [found] = source.disk_progress("web1")
+    assert (found.uuid, found.done, found.left, found.ready) == (DISK.uuid, 5000, 0, True)
+    assert files[1].read_bytes() == b"first" * 1000
+    files[0].write_bytes(b"other" * 1000)
+    source.migrate(instance(), "127.0.0.1:1", live=True)
+    assert files[1].read_bytes() == b"other" * 1000
+    with pytest.raises(errors.HypervisorError, match="is not awaited"):
+        source.receive_disks("web1", [], "127.0.0.1")
+
+
 def test_it_has_every_ability(driver: FakeHypervisor) -> None:
     """The script can name every method that a caller may use, and no other."""
     kinds = (Hypervisor, Ballooning, Holding, DiskLimiting)
-    kinds += (Hotpluggable, ProcessorChanging, Migratable)
+    kinds += (Hotpluggable, ProcessorChanging, Migratable, DiskSending)
     assert all(isinstance(driver, kind) for kind in kinds)
     promised = {name for kind in kinds for name, value in vars(kind).items() if callable(value)}
     promised -= {"__init__", "__subclasshook__", "_no_init_or_replace_init"}

@@ -71,6 +71,7 @@ OWN = {
     "POST /2/groups": {"beparams"},
     "PUT /2/groups/<group>/modify": {"beparams"},
     "POST /2/instances": CLOUD_INIT | {"backup", "image", "repository"},
+    "PUT /2/instances/<instance>/migrate": {"bandwidth", "give_up_after"},
     "PUT /2/instances/<instance>/modify": CLOUD_INIT | {"reseed"},
     "POST /2/networks": {"dns", "mtu"},
     "PUT /2/networks/<network>/modify": {"dns", "mtu"},

@@ -16,7 +16,7 @@ from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context, Needs
 from ganeti.ops.planning import disk_reach
-from ganeti.ops.steps.relocation import destination, migration_disks
+from ganeti.ops.steps.relocation import destination, local_disks, migration_disks
 from ganeti.ops.steps.relocation.settlement import Settlement
 from ganeti.ops.steps.running import run_rights
 from ganeti.rpc.calls import NodeCalls
@@ -34,10 +34,11 @@ def _list_others(config: Config, instance: Instance, *, force: bool) -> list[Nod
     """Nodes beside the primary one that are asked; with ``force`` also those that had it before.
 
     A copy can be left on a node that has no disk of the instance any more: the node was marked
-    offline and was not off, and the disks were made elsewhere meanwhile.
+    offline and was not off, and the disks were made elsewhere meanwhile. Disks of one node may have
+    been on their way to any node.
     """
     others = disk_reach.list_other_nodes(config, instance)
-    if force:
+    if force or disk_reach.reach(config, instance) is disk_reach.Reach.FIXED:
         known = {instance.primary_node, *(node.uuid for node in others)}
         others += [node for node in config.nodes.values() if node.uuid not in known]
     return others
@@ -93,7 +94,14 @@ class Cleanup:
                 f"* settling the migration of {self._instance.name} from {source.name} to"
                 f" {target.name}"
             )
-            settlement = Settlement(self._ctx, self._instance, source, target, self._op)
+            settlement = Settlement(
+                self._ctx,
+                self._instance,
+                source,
+                target,
+                self._op,
+                gives_up_target=self._force,
+            )
             found = settlement.run()
             self._ctx.log(f"* instance {self._instance.name} {found.value}")
             settlement.restart(found)
@@ -142,6 +150,7 @@ class Cleanup:
                 ctx.rpc.call_one(node, NodeCalls.instance_finalize_migration_src, wire, True, True)
             else:
                 ctx.rpc.call_one(node, NodeCalls.instance_finalize_migration_dst, wire, {}, False)
+            local_disks.drop(ctx, instance, winner=self._primary, loser=node)
             run_rights.revoke(ctx, node, instance)
         except errors.GanetiError as err:
             ctx.warn(f"remains on node {node.name}: {errors.text(err)}")
@@ -155,12 +164,32 @@ class Cleanup:
         running = [item.node for item in seen if item.runs]
         if len(running) > 1:
             self._resolve_double_run(running)
+        elif not running and self._release_arrived(seen[0]):
+            self._ctx.log(
+                f"* instance {name} had arrived on {self._primary.name}; it runs there now"
+            )
         elif not running:
             self._ctx.log(f"* instance {name} runs on no node that answers; nothing is changed")
         elif running[0].uuid == self._primary.uuid:
             self._ctx.log(f"* instance {name} runs on its primary node {self._primary.name}")
         else:
             self._record_move(running[0], seen[0])
+
+    def _release_arrived(self, primary: _Seen) -> bool:
+        """Let a guest run that waits on the primary node, which was told that it may.
+
+        The source that sent it is away with its own record of the migration.
+        """
+        if primary.right is None or primary.right.state is not RightState.HERE:
+            return False
+        wire = annotate.instance(self._ctx.config, self._instance)
+        try:
+            self._ctx.rpc.call_one(
+                primary.node, NodeCalls.instance_finalize_migration_dst, wire, {}, True
+            )
+        except errors.GanetiError:
+            return False  # none waits there
+        return True
 
     def _record_move(self, node: Node, primary: _Seen) -> None:
         """It runs on another node than the primary one: the record follows."""

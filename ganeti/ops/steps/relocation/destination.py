@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ganeti import errors
 from ganeti.config.changes import Draft
+from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.jobs.execution import Need
 from ganeti.locking.levels import LockLevel
 from ganeti.model import base, ipolicy
@@ -36,8 +37,13 @@ class Request(Protocol):
 class Destination:
     """Where an instance goes: known from the start, or chosen by an allocator once locked."""
 
-    def __init__(self, ctx: Context, instance: Instance, request: Request) -> None:
-        """OpPrereqError when the disks do not allow it, or nothing says where to."""
+    def __init__(
+        self, ctx: Context, instance: Instance, request: Request, *, sends_disks: bool = False
+    ) -> None:
+        """OpPrereqError when the disks do not allow it, or nothing says where to.
+
+        ``sends_disks``: whether disks that are on one node only can go with it.
+        """
         self._ctx = ctx
         self._instance = instance
         wanted = None
@@ -45,7 +51,9 @@ class Destination:
             wanted = ctx.config.node(request.target_node_uuid or request.target_node or "")
         if wanted is not None and request.iallocator is not None:
             raise errors.make_invalid_error("give either a target node or an allocator, not both")
-        found = disk_reach.target(ctx.config, instance, wanted)
+        sends_disks = sends_disks and HYPERVISORS.get(instance.real_hypervisor).traits.sends_disks
+        found = disk_reach.target(ctx.config, instance, wanted, sends_disks=sends_disks)
+        self._makes_disks = disk_reach.reach(ctx.config, instance) is disk_reach.Reach.FIXED
         self._uuid = None if found is None else found.uuid
         self._allocator = ""
         if found is None:
@@ -59,7 +67,10 @@ class Destination:
             # By name, so that those that are not chosen can be released.
             yield Need(LockLevel.NODE, list(self._ctx.config.nodes), shared=True)
         else:
-            yield Need(LockLevel.NODE, [self._instance.primary_node, self._uuid], shared=True)
+            nodes = sorted({self._instance.primary_node, self._uuid})
+            yield Need(LockLevel.NODE, nodes, shared=True)
+            if self._makes_disks:
+                yield Need(LockLevel.NODE_RES, nodes)
 
     def node(self) -> Node:
         """The node; asks the allocator at the first call, and releases what is not needed.

@@ -17,7 +17,8 @@ from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.ops.planning.migration_verdict import Verdict
-from ganeti.ops.steps.relocation import destination, migration_disks
+from ganeti.ops.steps.relocation import destination, local_disks, migration_disks
+from ganeti.ops.steps.relocation.disk_progress import STALLED_AFTER
 from ganeti.ops.steps.relocation.settlement import Settlement
 from ganeti.ops.steps.running import metadata, run_rights
 from ganeti.rpc.calls import NodeCalls
@@ -25,8 +26,7 @@ from ganeti.rpc.objects import MigrationStatus, NodeInstance, RightState
 
 #: Seconds between two lines about the progress.
 TELL_EVERY = 10.0
-#: Seconds without a byte after which a migration is given up, and for all of it.
-STALLED_AFTER = 60.0
+#: Seconds after which the memory of a guest is not sent any longer.
 LONGEST = 12 * 3600.0
 
 
@@ -34,14 +34,23 @@ class Migration:
     """One migration, made by an operation that holds the locks of instance and both nodes."""
 
     def __init__(
-        self, ctx: Context, instance: Instance, target: Node, op: OpCode, *, live: bool
+        self,
+        ctx: Context,
+        instance: Instance,
+        target: Node,
+        op: OpCode,
+        *,
+        live: bool,
+        sending: local_disks.Sending | None = None,
     ) -> None:
+        """``sending``: for disks that are on the source only, how they go to the target."""
         self._ctx = ctx
         self._instance = instance
         self._target = target
         self._source = ctx.config.nodes[instance.primary_node]
         self._op = op
         self._live = live
+        self._sending = sending
         self._info: JsonObject = {}
 
     def run(self) -> None:
@@ -71,15 +80,17 @@ class Migration:
         # Known at both ends before either does anything, so that no crash can hide it.
         run_rights.record(ctx, source, instance, RightState.LEAVING, target)
         run_rights.record(ctx, target, instance, RightState.ARRIVING, source)
+        there = self._wire()
+        if self._sending is not None:
+            self._info["with_disks"] = True
+            local_disks.make(ctx, instance, target)
         migration_disks.prepare(ctx, instance, source, target)
         metadata.offer(ctx, instance, target)
         where = ctx.rpc.call_one(
-            target,
-            NodeCalls.accept_instance,
-            self._wire(),
-            self._info,
-            target.secondary_ip,
+            target, NodeCalls.accept_instance, there, self._info, target.secondary_ip
         )
+        if self._sending is not None:
+            local_disks.send(ctx, here, there, self._sending)
         ctx.log(f"* migrating instance to {target.name}")
         ctx.rpc.call_one(
             source,
@@ -121,6 +132,10 @@ class Migration:
         if not self._live:
             # It is paused anyway, and what is lost now need not be lost.
             ctx.rpc.call_one(self._target, NodeCalls.instance_arrived, self._wire())
+        if self._sending is not None:
+            # Should the target be lost from here on, the master knows that it may have run the
+            # guest, whose newest writes are only there then.
+            destination.record(ctx, "instance-move", instance, self._target)
         run_rights.record(ctx, self._target, instance, RightState.HERE)
         # From here on the instance belongs to the target; nothing is taken back.
         ctx.undo.pop_all()

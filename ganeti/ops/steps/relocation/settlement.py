@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ganeti import errors
 from ganeti.base.clock import Deadline
 from ganeti.base.json_types import JsonObject
+from ganeti.base.text import join_names
 from ganeti.model.enums import AdminState, MigrationState, RunState
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
@@ -18,7 +19,7 @@ from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.ops.planning.migration_verdict import Source, Target, Verdict, verdict
-from ganeti.ops.steps.relocation import destination, migration_disks
+from ganeti.ops.steps.relocation import destination, local_disks, migration_disks
 from ganeti.ops.steps.running import power, run_rights
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import NodeInstance, RightState, RunRight
@@ -40,6 +41,8 @@ class Settlement:
     info: JsonObject = field(default_factory=dict)
     live: bool = True
     patience: float = PATIENCE
+    #: go on at the source although the target may have run the guest on disks of its own
+    gives_up_target: bool = False
 
     def run(self) -> Verdict:
         """Settle it; returns where the instance is.
@@ -48,12 +51,19 @@ class Settlement:
             OpExecError: a node that may run it does not answer, or both run it.
         """
         target = self._settle_target()
+        if target is Target.OFFLINE:
+            self._refuse_lost_disks()
         source = self._settle_source(target)
         found = verdict(target, source)
         self._refuse(found, target, source)
         winner = self._winner(found)
         self._record(winner)
-        self._record_winner(winner, found)
+        proven = found in (Verdict.SOURCE, Verdict.TARGET) or not self._has_own_disks
+        if self._end_loser(found) and proven:
+            self._release_loser(found)
+        if not winner.offline:
+            run_rights.record(self.ctx, winner, self.instance, RightState.HERE)
+        migration_disks.leave(self.ctx, self.instance, winner=winner, loser=self._loser(found))
         return found
 
     def restart(self, found: Verdict) -> None:
@@ -66,10 +76,37 @@ class Settlement:
         if current.admin_state is AdminState.UP and not winner.offline:
             ctx.log(f"* starting it again on node {winner.name}")
             power.start(ctx, current, self.op)
+        if self._has_own_disks and self._end_loser(found):
+            # Only now the disks of the winner have shown that they are good.
+            self._release_loser(found)
 
     def _winner(self, found: Verdict) -> Node:
         at_source = found in (Verdict.SOURCE, Verdict.ENDED_SOURCE)
         return self.source if at_source else self.target
+
+    def _loser(self, found: Verdict) -> Node:
+        return self.source if self._winner(found) is self.target else self.target
+
+    @property
+    def _has_own_disks(self) -> bool:
+        """Whether each node has disks of its own for the guest."""
+        return bool(local_disks.find(self.ctx.config, self.instance))
+
+    @property
+    def _may_have_run(self) -> bool:
+        """Whether a target that cannot be asked may have run the guest.
+
+        Where it has disks of its own, it is the primary node before it may.
+        """
+        current = self.ctx.config.instances[self.instance.uuid]
+        return not self._has_own_disks or current.primary_node == self.target.uuid
+
+    @property
+    def _shares_disks(self) -> bool:
+        """Whether a guest of the target would write to disks that the source has as well."""
+        config = self.ctx.config
+        own = len(local_disks.find(config, self.instance))
+        return not own or own < len(config.disks_of(self.instance))
 
     # what the nodes say --------------------------------------------------------------------
 
@@ -136,9 +173,12 @@ class Settlement:
             return Source.OFFLINE
         try:
             if target is Target.UNKNOWN:
-                return self._await_failed_move()
+                found = self._await_failed_move()
+                if found is Source.KEPT:
+                    self._end_source(forget=False)
+                return found
             if target in (Target.GAVE_UP, Target.OFFLINE):
-                self._end_source(forget=target is Target.OFFLINE and self._all_sent())
+                self._end_source(forget=target is Target.OFFLINE and self._is_out_of_date())
             return Source.RUNS if self._runs(self.source) else Source.ABSENT
         except errors.RpcError as err:
             self.ctx.warn(errors.text(err))
@@ -156,11 +196,14 @@ class Settlement:
             self.live,
         )
 
-    def _all_sent(self) -> bool:
-        """Whether a target that cannot be asked has got everything, so that it may have run.
+    def _is_out_of_date(self) -> bool:
+        """Whether the source must not go on, as a target that cannot be asked may have run.
 
-        Then what the source has in memory is out of date, and must not go on with the disks.
+        It may if it has got everything; then what the source has in memory does not fit disks to
+        which both write.
         """
+        if not (self._may_have_run and self._shares_disks):
+            return False
         found = self.ctx.rpc.call_one(
             self.source, NodeCalls.instance_get_migration_status, self._wire(self.source)
         )
@@ -192,6 +235,27 @@ class Settlement:
 
     # what follows --------------------------------------------------------------------------
 
+    def _refuse_lost_disks(self) -> None:
+        """Refuse to go on without a target that may have the newest writes on its own disks."""
+        if not (self._has_own_disks and self._may_have_run):
+            return
+        name, source, target = self.instance.name, self.source.name, self.target.name
+        back = f"gnt-node modify --offline no {target}, then gnt-instance migrate --cleanup {name}"
+        if not self.gives_up_target:
+            raise errors.OpExecError(
+                f"instance {name} may have run on {target} since its disks were sent there, and"
+                f" {target} is offline: its newest writes are only there. When {target} is back:"
+                f" {back}. If it never comes back: gnt-instance failover --cleanup"
+                f" --ignore-consistency {name} goes on with the disks of {source}, as they were"
+                " before"
+            )
+        missing = local_disks.list_missing(self.ctx, self.instance, self.source)
+        if missing:
+            raise errors.OpExecError(
+                f"{join_names(missing)} of instance {name} is removed from {source} already, so"
+                f" only {target} has it. When {target} is back: {back}"
+            )
+
     def _refuse(self, found: Verdict, target: Target, source: Source) -> None:
         name = self.instance.name
         if found is Verdict.TWICE:
@@ -214,17 +278,31 @@ class Settlement:
         if current.primary_node != winner.uuid:
             destination.record(self.ctx, "instance-migrate", current, winner)
 
-    def _record_winner(self, winner: Node, found: Verdict) -> None:
-        """Let the loser forget the guest, then say who may run it; the winner last."""
-        loser = self.source if winner is self.target else self.target
+    def _end_loser(self, found: Verdict) -> bool:
+        """Let a source that has lost the guest forget it; False when it cannot be told."""
+        if self._loser(found) is self.target or self.source.offline:
+            return True
         try:
-            if loser is self.source and not loser.offline:
-                self._end_source(forget=True)
-            if not loser.offline:
-                run_rights.revoke(self.ctx, loser, self.instance)
+            self._end_source(forget=True)
         except errors.GanetiError as err:
-            # It cannot run there any more; only its remains are left.
-            self.ctx.warn(f"remains on node {loser.name}: {errors.text(err)}")
-        if not winner.offline:
-            run_rights.record(self.ctx, winner, self.instance, RightState.HERE)
-        migration_disks.leave(self.ctx, self.instance, winner=winner, loser=loser)
+            self._report_remains(self.source, err)
+            return False
+        return True
+
+    def _release_loser(self, found: Verdict) -> None:
+        """Remove the loser's disks of its own and close its right, in this order.
+
+        As long as the right is open, a settlement that follows will remove what this one could not.
+        """
+        winner, loser = self._winner(found), self._loser(found)
+        if loser.offline:
+            return
+        try:
+            local_disks.drop(self.ctx, self.instance, winner=winner, loser=loser)
+            run_rights.revoke(self.ctx, loser, self.instance)
+        except errors.GanetiError as err:
+            self._report_remains(loser, err)
+
+    def _report_remains(self, node: Node, err: errors.GanetiError) -> None:
+        """It cannot run there any more; only its remains are left."""
+        self.ctx.warn(f"remains on node {node.name}: {errors.text(err)}")

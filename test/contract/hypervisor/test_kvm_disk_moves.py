@@ -1,0 +1,306 @@
+"""Guests of kvm that move to another node with their disks, writing numbers all the time."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import writing_guest
+from kvm_pair import Pair
+from rack import Rack
+
+from ganeti import errors
+from ganeti.hypervisor.interface import AttachedDisk
+from ganeti.model.enums import DiskMode, DiskTemplate, MigrationState
+from ganeti.rpc.objects import NodeDisk, NodeInstance
+
+pytestmark = [pytest.mark.qemu, pytest.mark.long]
+
+
+@dataclass
+class Move:
+    """A guest with disks of its own on each of two nodes."""
+
+    pair: Pair
+    made: NodeInstance
+    #: as they are on the source and on the target
+    here: list[AttachedDisk]
+    there: list[AttachedDisk]
+
+    @property
+    def uuids(self) -> list[Any]:
+        return [disk.disk.uuid for disk in self.here]
+
+    def accept(self, **info: Any) -> dict[str, Any]:
+        known = self.pair.source.driver.migration_info(self.made)
+        known |= {"with_disks": True, **info}
+        self.where = self.pair.target.driver.accept(self.made, self.there, known, "127.0.0.1")
+        return known
+
+    def send(self, bandwidth: int = 0) -> None:
+        target = self.pair.target.driver.receive_disks(self.made.name, self.uuids, "127.0.0.1")
+        self.pair.source.driver.send_disks(self.made.name, self.uuids, target, bandwidth)
+
+    def wait_ready(self) -> None:
+        for _ in range(30):
+            found = self.pair.source.driver.disk_progress(self.made.name)
+            assert not any(disk.error for disk in found), found
+            if all(disk.ready for disk in found):
+                return
+        raise AssertionError(f"the disks do not get ready: {found}")
+
+    def begin(self) -> dict[str, Any]:
+        info = self.accept()
+        self.send()
+        self.wait_ready()
+        self.pair.source.driver.migrate(self.made, self.where, live=True)
+        return info
+
+    def run(self) -> None:
+        info = self.begin()
+        found = self.pair.ended(self.made)
+        assert found.status is MigrationState.COMPLETED, found
+        self.pair.target.driver.finish_target(self.made, info, success=True)
+        self.pair.source.driver.finish_source(self.made, success=True, live=True)
+
+    def stop(self, rack: Rack) -> None:
+        """End the guest and check its disks."""
+        rack.driver.stop(self.made.name, force=True)
+        rack.driver.cleanup(self.made.name)
+        said = self.said(rack)
+        for disk in self.here if rack is self.pair.source else self.there:
+            if disk.disk.mode is DiskMode.RO:
+                continue
+            assert said[-1] <= writing_guest.check_disk(Path(disk.path)) <= said[-1] + 1
+
+    def said(self, rack: Rack) -> list[int]:
+        return writing_guest.list_said(rack.serial_log(self.made))
+
+    def goes_on(self, rack: Rack, count: int = 20) -> None:
+        self.pair.wait_letters(rack, self.made, count * 10)
+
+    @property
+    def both(self) -> list[int]:
+        return self.said(self.pair.source) + self.said(self.pair.target)
+
+
+def make(
+    pair: Pair,
+    disks: int = 1,
+    rate: int = 4,
+    mode: DiskMode = DiskMode.RW,
+    full: bool = False,
+    **hvparams: Any,
+) -> Move:
+    """A guest that runs at the source; ``mode`` is that of its last disk."""
+    made = pair.instance(**hvparams)
+    here, there = [], []
+    written = disks if mode is DiskMode.RW else disks - 1
+    for index in range(disks):
+        disk = NodeDisk(
+            uuid=f"6e9ea7f8-1c2d-4c3a-9b39-00000000000{index}",
+            dev_type=DiskTemplate.FILE,
+            logical_id=(),
+            iv_name=f"disk/{index}",
+            size=17,
+            mode=mode if index == disks - 1 else DiskMode.RW,
+        )
+        for rack, found in ((pair.source, here), (pair.target, there)):
+            path = writing_guest.install(rack.directory / f"disk{index}", rate, written, full=full)
+            found.append(AttachedDisk(disk, str(path)))
+            if rack is pair.target:
+                path.write_bytes(b"old" * (path.stat().st_size // 3 + 1))
+                os.truncate(path, writing_guest.SIZE << 20)
+    pair.source.driver.start(made, here)
+    pair.source.wait_hello(made)
+    return Move(pair, made, here, there)
+
+
+def test_a_writing_guest_moves_with_two_disks(pair: Pair) -> None:
+    move = make(pair, disks=2, rate=20)
+    move.goes_on(pair.source, 300)
+    move.run()
+    move.goes_on(pair.target)
+    assert pair.source.driver.info(move.made.name) is None
+    assert pair.source.left() == []
+    said = move.both
+    assert said == list(range(1, len(said) + 1)), "numbers are missing, or came twice"
+    # It runs on its new disks alone.
+    before = [Path(disk.path).read_bytes() for disk in move.here]
+    move.goes_on(pair.target)
+    assert [Path(disk.path).read_bytes() for disk in move.here] == before
+    move.stop(pair.target)
+    used = [os.stat(disk.path).st_blocks * 512 for disk in move.there]
+    assert max(used) < 5 << 20, "holes were filled"
+
+
+def test_a_guest_that_is_started_again_repeats_its_last_number(pair: Pair) -> None:
+    """What the other tests rely on: the disk knows the number that was said last."""
+    move = make(pair)
+    move.goes_on(pair.source)
+    pair.source.crash(move.made.name)
+    before = move.said(pair.source)
+    pair.source.driver.start(move.made, move.here)
+    move.goes_on(pair.source)
+    after = move.said(pair.source)[len(before) :]
+    assert after[0] in (before[-1], before[-1] + 1)
+    move.stop(pair.source)
+
+
+def test_a_disk_of_the_target_may_be_larger(pair: Pair) -> None:
+    """Volumes are rounded up to the extents of their group."""
+    move = make(pair)
+    os.truncate(move.there[0].path, (writing_guest.SIZE << 20) + (3 << 20))
+    move.goes_on(pair.source)
+    move.run()
+    move.goes_on(pair.target)
+    move.stop(pair.target)
+    assert os.path.getsize(move.there[0].path) == (writing_guest.SIZE + 3) << 20
+
+
+def test_the_target_dies_while_it_receives(pair: Pair) -> None:
+    move = make(pair, full=True)
+    info = move.accept()
+    move.send(bandwidth=1)
+    pair.target.crash(move.made.name)
+    for _ in range(10):
+        [found] = pair.source.driver.disk_progress(move.made.name)
+        assert not found.ready
+        if found.error is not None:
+            break
+    assert found.error is not None
+    pair.target.driver.finish_target(move.made, info, success=False)
+    for _ in range(2):
+        pair.source.driver.finish_source(move.made, success=False, live=True)
+    move.goes_on(pair.source)
+    pair.source.driver.check_migratable(move.made)
+    # and a second attempt
+    move.run()
+    move.goes_on(pair.target)
+    move.stop(pair.target)
+
+
+def test_the_target_dies_while_the_memory_follows(pair: Pair) -> None:
+    move = make(pair, migration_bandwidth=1)
+    info = move.begin()
+    pair.target.crash(move.made.name)
+    found = pair.ended(move.made)
+    assert found.status is MigrationState.FAILED
+    pair.target.driver.finish_target(move.made, info, success=False)
+    pair.source.driver.finish_source(move.made, success=False, live=True)
+    move.goes_on(pair.source)
+    said = move.both
+    assert said == list(range(1, len(said) + 1))
+    move.stop(pair.source)
+
+
+def test_a_disk_that_does_not_arrive_keeps_the_guest_here(pair: Pair) -> None:
+    """Only the connection of the disks is lost: the memory must not go without them."""
+    move = make(pair, migration_bandwidth=1)
+    info = move.begin()
+    with pair.target.driver.store.control(move.made.name) as qmp:  # type: ignore[attr-defined]
+        qmp.command("nbd-server-stop")
+    found = pair.ended(move.made)
+    assert found.status is MigrationState.FAILED
+    assert re.search("was not sent|the connection was probably lost", str(found.error))
+    pair.target.driver.finish_target(move.made, info, success=False)
+    pair.source.driver.finish_source(move.made, success=False, live=True)
+    move.goes_on(pair.source)
+    move.stop(pair.source)
+
+
+def test_all_has_arrived_but_the_target_does_not_get_the_guest(pair: Pair) -> None:
+    move = make(pair)
+    info = move.begin()
+    found = pair.ended(move.made)
+    assert found.status is MigrationState.COMPLETED, found
+    pair.target.driver.finish_target(move.made, info, success=False)
+    pair.source.driver.finish_source(move.made, success=False, live=True)
+    move.goes_on(pair.source)
+    said = move.both
+    assert said == list(range(1, len(said) + 1))
+    move.stop(pair.source)
+
+
+def test_a_target_that_hangs(pair: Pair) -> None:
+    """The jobs are ended all the same, and the guest writes on."""
+    move = make(pair)
+    move.accept()
+    move.send()
+    move.wait_ready()
+    with pair.target.stopped(move.made.name):
+        time.sleep(0.5)  # writes are on their way now
+        pair.source.driver.finish_source(move.made, success=False, live=True)
+        move.goes_on(pair.source)
+    move.stop(pair.source)
+
+
+def test_restarted_daemons_go_on(pair: Pair) -> None:
+    move = make(pair)
+
+    def restart() -> None:
+        pair.source.driver, pair.target.driver = pair.source.fresh(), pair.target.fresh()
+
+    info = move.accept()
+    restart()
+    move.send()
+    restart()
+    move.wait_ready()
+    restart()
+    pair.source.driver.migrate(move.made, move.where, live=True)
+    restart()
+    assert pair.ended(move.made).status is MigrationState.COMPLETED
+    restart()
+    pair.target.driver.finish_target(move.made, info, success=True)
+    restart()
+    pair.source.driver.finish_source(move.made, success=True, live=True)
+    move.goes_on(pair.target)
+    move.stop(pair.target)
+
+
+def test_post_copy_is_left_out(pair: Pair) -> None:
+    move = make(pair, migration_caps="postcopy-ram")
+    info = move.begin()
+    found = pair.ended(move.made)
+    assert found.status is MigrationState.COMPLETED
+    assert found.postcopy_status is None
+    assert move.said(pair.target) == [], "it runs before that is on record"
+    pair.target.driver.finish_target(move.made, info, success=True)
+    pair.source.driver.finish_source(move.made, success=True, live=True)
+    move.goes_on(pair.target)
+    move.stop(pair.target)
+
+
+@pytest.mark.root
+def test_with_less_privilege_and_a_disk_that_is_only_read(pair: Pair) -> None:
+    if os.geteuid():
+        pytest.skip("only root can give up privileges")
+    less = {"security_model": "user", "security_domain": "nobody", "use_chroot": True}
+    move = make(pair, disks=2, mode=DiskMode.RO, **less)
+    Path(move.here[1].path).write_bytes(os.urandom(17 << 20))
+    move.run()
+    assert Path(move.there[1].path).read_bytes() == Path(move.here[1].path).read_bytes()
+    move.goes_on(pair.target)
+    assert pair.source.left() == []
+    move.stop(pair.target)
+
+
+def test_what_cannot_be_sent(pair: Pair) -> None:
+    move = make(pair)
+    driver, name = pair.source.driver, move.made.name
+    with pytest.raises(errors.HypervisorError, match="is not awaited"):
+        pair.target.driver.receive_disks(name, move.uuids, "127.0.0.1")
+    with pytest.raises(errors.HypervisorError, match="nobody awaits"):
+        driver.send_disks(name, move.uuids, "127.0.0.1:1", 0)
+    os.truncate(move.there[0].path, 16 << 20)
+    move.accept()
+    with pytest.raises(errors.HypervisorError, match="but only 16777216 on the target"):
+        move.send()
+    assert pair.source.driver.store.find(name).runtime.move == "none"
+    move.goes_on(pair.source)
+    move.stop(pair.source)
