@@ -1,10 +1,11 @@
 """How much longer than usual this machine may take: one factor for all limits of time.
 
 ``GANETI_TIME_FACTOR`` (a number from 1 to 1000, default 1) multiplies the limits of node calls, of
-LUXI connections, of external programs and of the start of daemons. It is for machines that are many
-times slower than a server (an emulated processor, a debugger attached), where a limit that never
-passes on a server would end work that goes well. It belongs into the environment of the daemons and
-of the commands alike. Times that an administrator sets (``--timeout``) stay as they are.
+LUXI connections, of answers of QEMU, of external programs and of the start of daemons. It is for
+machines that are many times slower than a server (an emulated processor, a debugger attached),
+where a limit that never passes on a server would end work that goes well. It belongs into the
+environment of the daemons and of the commands alike. Times that an administrator sets
+(``--timeout``) stay as they are.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from ganeti import errors
 from ganeti.base import process
 from ganeti.base.clock import Deadline
 from ganeti.hypervisor.kvm import qemu_process
-from ganeti.hypervisor.kvm.runtime import QMP_TIMEOUT, Store
+from ganeti.hypervisor.kvm.runtime import Store, qmp_timeout
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def press(store: Store, name: str, pid: int, timeout: float) -> None:
     end = Deadline(timeout)
     while True:
         # However long the caller waits, a QEMU that does not answer is reported soon.
-        limit = min(QMP_TIMEOUT, max(1.0, end.left))
+        limit = min(qmp_timeout(), max(1.0, end.left))
         if not _send(store, name, pid, "system_powerdown", limit):
             return
         left = end.left

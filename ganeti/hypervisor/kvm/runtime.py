@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, jsonio, typed
+from ganeti.base import files, jsonio, patience, typed
 from ganeti.hypervisor import host
 from ganeti.hypervisor.kvm import journal
 from ganeti.hypervisor.kvm.accel import Accelerator
@@ -45,11 +45,14 @@ if TYPE_CHECKING:
     from ganeti.hypervisor.kvm.qmp import Qmp
 
 _SUFFIX = ".runtime"
-#: Seconds for an answer on the control socket.
-QMP_TIMEOUT = 10.0
 _DIRECTORIES = ("pid", "uid", "nic", "conf", "ctrl", "chroot", "keymap", "key", "seed")
 #: Longest name of a socket file; QEMU opens it by this relative name.
 _MAX_SOCKET_NAME = 100
+
+
+def qmp_timeout() -> float:
+    """Seconds for an answer on the control socket."""
+    return patience.scale(10.0)
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -268,7 +271,9 @@ class Store:
                 (directory / str(index)).write_text(card.tap + "\n")
 
     def control(self, name: str, timeout: float | None = None) -> Qmp:
-        """A connection to QEMU; blocks ``timeout`` (10) seconds at most, as each command on it.
+        """A connection to QEMU.
+
+        It blocks ``timeout`` seconds at most (:func:`qmp_timeout`), as each command on it does.
 
         Raises:
             HypervisorError: nobody answers there.
@@ -276,7 +281,7 @@ class Store:
         # Imported here, as it is slow and most calls do not need it.
         from ganeti.hypervisor.kvm.qmp import Qmp
 
-        return Qmp.connect(self.socket(name, "qmp"), timeout or QMP_TIMEOUT)
+        return Qmp.connect(self.socket(name, "qmp"), timeout or qmp_timeout())
 
     def forget_events(self, name: str) -> None:
         """Remove the journal, and with it that the guest shut itself down."""
