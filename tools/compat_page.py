@@ -88,7 +88,7 @@ def _command(option: str) -> str:
 
 
 def _own_commands() -> list[str]:
-    recorded = contract.recorded("cli")
+    recorded = contract.read_recorded("cli")
     return [
         f"{program} {name}"
         for program, commands in _all_commands()
@@ -103,7 +103,7 @@ def _words(commands: dict[str, dict[str, list[str]]]) -> set[str]:
 
 def _own_options() -> dict[str, list[str]]:
     """Long option -> commands of Ganeti that have it here only."""
-    recorded = contract.recorded("cli")
+    recorded = contract.read_recorded("cli")
     found: dict[str, list[str]] = defaultdict(list)
     for program, commands in _all_commands():
         for name, command in commands.items():
@@ -127,7 +127,7 @@ def _all_commands() -> Iterator[tuple[str, dict[str, Any]]]:
 def _opcodes() -> str:
     from ganeti.opcodes import registry
 
-    own = sorted(set(registry.all_opcodes()) - set(contract.recorded("opcodes")))
+    own = sorted(set(registry.all_opcodes()) - set(contract.read_recorded("opcodes")))
     return (
         _state("opcodes")()
         + _state("opcode parameters")()
@@ -145,7 +145,7 @@ def _own_parameters() -> list[str]:
     classes = registry.all_opcodes()
     return [
         f"{op_id} {field.encode_name}"
-        for op_id, names in sorted(contract.recorded("opcodes").items())
+        for op_id, names in sorted(contract.read_recorded("opcodes").items())
         if op_id in classes
         for field in typed.fields(classes[op_id])
         if field.encode_name not in names and field.encode_name not in common
@@ -155,7 +155,7 @@ def _own_parameters() -> list[str]:
 def _fields() -> str:
     from ganeti.query.registry import KINDS
 
-    recorded = contract.recorded("query_fields")
+    recorded = contract.read_recorded("query_fields")
     own = [
         f"{kind} {name}"
         for kind in sorted(KINDS.names())
@@ -174,14 +174,14 @@ def _fields() -> str:
 def _luxi() -> str:
     from ganeti.luxi.calls import METHODS
 
-    own = sorted(set(METHODS) - set(contract.recorded("names")["luxi_methods"]))
+    own = sorted(set(METHODS) - set(contract.read_recorded("names")["luxi_methods"]))
     return _state("LUXI methods")() + _more("Methods", "methods", own) + _state("error classes")()
 
 
 def _calls() -> str:
     from ganeti.rpc import wire
 
-    own = sorted(set(wire.specs()) - set(contract.recorded("names")["node_calls"]))
+    own = sorted(set(wire.specs()) - set(contract.read_recorded("names")["node_calls"]))
     return _state("node calls")() + _more("Node calls", "calls", own)
 
 
@@ -190,7 +190,7 @@ def _requests() -> str:
 
     known = {
         (method, routes.shape(path.replace("<", "{").replace(">", "}")))
-        for path, resource in contract.recorded("rapi")["resources"].items()
+        for path, resource in contract.read_recorded("rapi")["resources"].items()
         for method in resource["methods"]
     }
     own = [
@@ -205,13 +205,13 @@ def _codes() -> str:
     from ganeti.opcodes.enums import CVErrorCode
 
     own = sorted(
-        {code.value for code in CVErrorCode} - set(contract.recorded("names")["verify_codes"])
+        {code.value for code in CVErrorCode} - set(contract.read_recorded("names")["verify_codes"])
     )
     return _state("codes of verify")() + _more("Codes", "codes", own)
 
 
 def _hooks() -> str:
-    recorded = contract.recorded("hooks")
+    recorded = contract.read_recorded("hooks")
     paths = {facts["path"] for facts in recorded["operations"].values()} | set(recorded["others"])
     missing = contract.NOT_YET.get("hooks", frozenset())
     text = f"Hooks of {len(paths - missing)} of {len(paths)} paths run."
@@ -222,7 +222,7 @@ def _hooks() -> str:
 
 
 def _parameters() -> str:
-    table = contract.recorded("params")
+    table = contract.read_recorded("params")
     count = sum(len(names) for kind in ("hypervisor", "disk") for names in table[kind].values())
     count += sum(
         len(table[kind]) for kind in ("backend", "node", "nic", "policy", "spec", "cluster")

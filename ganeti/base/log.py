@@ -49,7 +49,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         "--log-format",
         choices=FORMATS,
         default=FORMATS[0],
-        help="form of the log file: lines of text, or an object of JSON in each line"
+        help="format of the log file: lines of text, or an object of JSON in each line"
         " (default: %(default)s)",
     )
 

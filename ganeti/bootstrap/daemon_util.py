@@ -47,8 +47,8 @@ def command_line() -> argparse.ArgumentParser:
     lines = [f"  {name:{width}}  {text}" for name, (_f, _a, text) in _ACTIONS.items()]
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="Start, stop and check the daemons of this node. systemd does it where it"
-        " manages them.",
+        description="Start, stop and check the daemons of this node. Where systemd manages them, "
+        "it uses systemd.",
         epilog="\n".join(["actions:", *lines]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -179,12 +179,12 @@ _ACTIONS: Mapping[str, _Action] = {
     "list-start-daemons": (
         lambda _where, _args: _say(list(services.ALL)),
         "",
-        "names of the daemons, in the order of their start",
+        "names of the daemons, in the order in which they start",
     ),
     "list-stop-daemons": (
         lambda _where, _args: _say(list(reversed(services.ALL))),
         "",
-        "names of the daemons, in the order of their end",
+        "names of the daemons, in the order in which they stop",
     ),
     "daemon-pidfile": (
         lambda where, args: _say([where.pid_file(args[0])]),
@@ -196,15 +196,15 @@ _ACTIONS: Mapping[str, _Action] = {
         "DAEMON",
         "command line of a daemon",
     ),
-    "rotate-logs": (_rotate, "DAEMON", "have a daemon open its log again"),
+    "rotate-logs": (_rotate, "DAEMON", "let a daemon reopen its log"),
     "rotate-all-logs": (lambda where, _args: _rotate(where, []), "", "the same for all daemons"),
-    "reload-ssh-keys": (_reload_ssh_keys, "", "have sshd read its host keys again"),
+    "reload-ssh-keys": (_reload_ssh_keys, "", "let sshd read its host keys again"),
     "check-config": (_check_config, "", "whether this node belongs to a cluster"),
     "check-exitcode": (_check_exitcode, "CODE", "what the exit code of a daemon means"),
     "switch-version": (
         _switch_version,
         "VERSION",
-        "use another installed version on this node, start the daemons that run again",
+        "use another installed version on this node, and restart the running daemons",
     ),
     "use-systemctl": (
         lambda where, _args: _exit(services.uses_systemd(where)),

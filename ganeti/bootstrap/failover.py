@@ -61,7 +61,7 @@ class Failover:
         return next((node for node in self.config.nodes.values() if node.name == name), None)
 
     def run(self, *, dry_run: bool) -> None:
-        """Do it, or only say what would be done; blocks up to some minutes.
+        """Do it, or only print what would be done; blocks up to some minutes.
 
         Raises:
             OpPrereqError: this node cannot be the master.

@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command_line() -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         prog="ganeti-node-setup",
-        description="Prepare this server to be taken into a cluster. gnt-node add runs it on the"
+        description="Prepare this server to join a cluster. gnt-node add runs it on the"
         " new server, with a JSON object on standard input, as secrets must not be seen in a list"
         f" of processes. Keys: {', '.join(SetupRequest.__struct_fields__)}.",
         epilog="Exit codes: 0 done; 1 refused, with one line on standard error; 2 wrong options.",

@@ -53,7 +53,7 @@ class Recovery:
         self.rpc = NodeRpc(Identity(self.where.client_cert, self.where.ca_cert).client_context())
 
     def run(self, *, dry_run: bool, confirm: Callable[[str], bool]) -> bool:
-        """Do it, or only say what would be done; False when ``confirm`` returned False.
+        """Do it, or only print what would be done; False when ``confirm`` returned False.
 
         Raises:
             OpPrereqError: this is not the master, or the nodes must not be given up.

@@ -72,7 +72,7 @@ class Upgrade:
         }
 
     def run(self, *, plan_only: bool) -> None:
-        """Do it, or only say what would be done; blocks until all nodes are of the version.
+        """Do it, or only print what would be done; blocks until all nodes are of the version.
 
         Raises:
             OpPrereqError: it cannot begin; nothing was changed.

@@ -40,7 +40,7 @@ REASON = value(
     dest="reason",
     metavar="<text>",
     group=OTHER,
-    help="Why this is done; kept with the job and shown in its details",
+    help="Reason, stored with the job and shown in its details",
 )
 COMMON = (REASON, DEBUG)
 
@@ -83,14 +83,14 @@ SEPARATOR = value(
     dest="separator",
     metavar="<text>",
     group=OUTPUT,
-    help="Put this between the columns instead of aligning them; sizes are in MiB then",
+    help="Separator of the columns, which are not aligned then; sizes are in MiB",
 )
 UNITS = value(
     "--units",
     dest="units",
     choices=("g", "h", "m", "t"),
     group=OUTPUT,
-    help="Unit of sizes: h picks one for each, m, g and t fix it",
+    help="Unit of sizes: m, g or t; h chooses one for each size",
 )
 FIELDS = value(
     "-o",
@@ -98,7 +98,7 @@ FIELDS = value(
     dest="output",
     metavar="<field>,...",
     group=OUTPUT,
-    help="Columns to show, or all; with a plus sign in front they are added to the usual ones",
+    help="Columns to show, or all; with a plus sign in front they are added to the default ones",
 )
 VERBOSE = switch(
     "-v",
@@ -122,7 +122,7 @@ FORMAT, INFO_FORMAT = (
         choices=choices,
         default=choices[0],
         group=OUTPUT,
-        help=f"Form of the output: {choices[0]} for people, the others for programs",
+        help=f"Format of the output: {choices[0]} for people, the others for programs",
     )
     for choices in (("table", "json", "yaml", "csv"), ("text", "json", "yaml"))
 )
@@ -174,7 +174,7 @@ FORCE_MULTIPLE = switch(
 SELECTION_OPTIONS = tuple(
     select(flag, dest="multi_mode", const=mode, help=text)
     for flag, mode, text in (
-        ("--instance", "instances", "The arguments are instances, as without any of these options"),
+        ("--instance", "instances", "The arguments are instances (the default)"),
         ("--all", "cluster", "All instances; no arguments"),
         ("--node", "nodes", "The arguments are nodes: all their instances"),
         (
@@ -211,7 +211,7 @@ PENDING, QUEUED, WAITING, RUNNING, ERROR, FINISHED = (
         help=text or f"Jobs with the status {name}",
     )
     for name, statuses, text in (
-        ("pending", ("queued", "waiting", "canceling"), "Jobs that have not begun to work"),
+        ("pending", ("queued", "waiting", "canceling"), "Jobs that have not begun"),
         ("queued", (), ""),
         ("waiting", (), ""),
         ("running", (), ""),

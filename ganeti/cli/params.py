@@ -15,7 +15,7 @@ MIGRATION = {
     "live": override(
         "--non-live",
         kind="switch_off",
-        help="Pause the guest during the move, as in --migration-mode",
+        help="Pause the guest meanwhile, the same as --migration-mode non-live",
     ),
     "mode": override("--migration-mode"),
 }

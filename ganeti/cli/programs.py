@@ -72,7 +72,7 @@ NETWORK = Program(
 )
 IMAGE = Program(
     "gnt-image",
-    "Manage images: what instances can be made from without an OS definition.",
+    "Manage images: disk contents from which instances are created without an OS definition.",
     ("show", "change"),
 )
 JOB = Program(

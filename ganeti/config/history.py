@@ -41,7 +41,7 @@ class Line:
     """One line; the whole of it is only decoded on demand, as most are skipped."""
 
     serial: int
-    #: when the change was made; seconds since the epoch
+    #: when the change was made; seconds since 1970
     time: float
     raw: bytes
 

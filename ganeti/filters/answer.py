@@ -15,7 +15,7 @@ class FieldKind(StrEnum):
     FLOAT = "float"
     #: MiB
     UNIT = "unit"
-    #: seconds since the epoch
+    #: seconds since 1970
     TIMESTAMP = "timestamp"
     OTHER = "other"
 

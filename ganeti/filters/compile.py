@@ -330,7 +330,7 @@ def _check_kind(condition: Condition, operand: Operand) -> None:
             problem = "is not a boolean: compare it with a value"
         case Compare(_, _, value) if operand.seconds:
             fits = isinstance(value, int)
-            problem = "is a time: compare it with seconds since the epoch"
+            problem = "is a time: compare it with seconds since 1970"
         case Compare(_, _, value):
             fits, problem = _fits_value(operand, value)
         case Match():

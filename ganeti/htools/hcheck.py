@@ -1,4 +1,4 @@
-"""hcheck: say whether a cluster is well, and whether balancing would make it so."""
+"""hcheck: check whether a cluster is healthy, and whether balancing would make it so."""
 
 from __future__ import annotations
 

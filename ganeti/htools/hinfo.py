@@ -45,7 +45,7 @@ def run(values: Values) -> int:
     return 0
 
 
-PROGRAM = Program("hinfo", "Show what is known about a cluster.", KNOWN, run)
+PROGRAM = Program("hinfo", "Show the nodes, instances and score of a cluster.", KNOWN, run)
 
 
 def main() -> int:

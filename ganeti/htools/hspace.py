@@ -336,7 +336,7 @@ def _print_final_keys(layout: Layout, done: Filling) -> None:
     _print_keys(keys | {"OK": "1"})
 
 
-PROGRAM = Program("hspace", "Say how many instances still fit.", KNOWN, run)
+PROGRAM = Program("hspace", "Show how many instances still fit.", KNOWN, run)
 
 
 def main() -> int:

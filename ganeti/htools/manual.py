@@ -15,13 +15,13 @@ _SECTION = 8
 
 #: What a page says besides the options.
 _TEXTS = {
-    "hail": "Reads a request as allocators get it from FILE and prints the answer as JSON. "
-    "The cluster is that of the request, or of -t or --simulate.",
+    "hail": "Reads an allocator request from FILE and prints the answer as JSON. The cluster "
+    "comes from the request, or from -t or --simulate.",
     "harep": "Finds instances whose nodes are offline and submits the jobs that repair them. "
     "The tags ganeti:watcher:autorepair:TYPE of an instance, its group or the cluster (the first "
     "that has one counts) say how much may be done: fix-storage, migrate, failover, reinstall; "
     "each allows those before it. ganeti:watcher:autorepair:suspend[:TIME] on any of them stops "
-    "repairs, until TIME in seconds since the epoch. What was begun and how it ended is left in "
+    "repairs, until TIME in seconds since 1970. What was begun and how it ended is left in "
     "tags of the instance; after a failure nothing more is tried until somebody removes its tag.",
     "hbal": "Plans moves, each the best one possible, until no move gains enough. With -L -X the "
     "plan is submitted set by set; the jobs of a set run side by side. SIGTERM ends it after the "
@@ -29,12 +29,12 @@ _TEXTS = {
     "expects it.",
     "hcheck": "Counts problems, and says whether balancing would solve them. Exit code 1: problems "
     "would be left after balancing.",
-    "hinfo": "Shows what the programs know of a cluster, and its score.",
+    "hinfo": "Shows nodes, instances and score of a cluster, as these programs see it.",
     "hroller": "Puts nodes into groups; the nodes of one can reboot at the same time, and the "
     "instances of each fit on the others meanwhile. The master is last.",
     "hscan": "Writes the state of clusters to text files, which -t reads. Without arguments it "
     "asks the master daemon, otherwise the remote API of each cluster.",
-    "hspace": "Says how many instances still fit: of one size, and of smaller and smaller sizes.",
+    "hspace": "Shows how many instances still fit: of one size, and of smaller and smaller sizes.",
     "hsqueeze": "Finds nodes with a tag htools:standby:... that are not needed, or have to come "
     "back. Only nodes whose instances are on shared storage are switched off.",
 }

@@ -58,11 +58,11 @@ _TABLE = (
     Option("simulate", "", "SPEC", "text", "simulate a group of empty nodes: POLICY,NODES,DISK,RAM,CPUS[,SPINDLES]", repeated=True),  # noqa: E501
     Option("exec", "X", "", "flag", "submit the plan as jobs (only with -L)"),
     Option("first-job-group", "", "", "flag", "submit only the first set of jobs"),
-    Option("reason", "", "REASON", "text", "the reason to give to the jobs"),
+    Option("reason", "", "REASON", "text", "reason of the jobs"),
     Option("group", "G", "ID", "onegroup", "the group (name or UUID)"),
     Option("max-length", "l", "N", "integer", "maximum number of moves or allocations"),
-    Option("verbose", "v", "", "count", "say more"),
-    Option("quiet", "q", "", "count", "say less"),
+    Option("verbose", "v", "", "count", "print more"),
+    Option("quiet", "q", "", "count", "print less"),
     Option("offline", "O", "NODE", "onenode", "treat NODE as offline", repeated=True),
     Option("static-kvm-node-memory", "", "N", "integer", "MiB that KVM nodes need themselves; 0: as they report"),  # noqa: E501
     Option("min-score", "e", "EPSILON", "float", "stop when the score differs from the best possible by less than EPSILON"),  # noqa: E501
@@ -86,8 +86,8 @@ _TABLE = (
     Option("priority", "", "PRIO", "choices", "priority of the jobs", choices=("low", "normal", "high")),  # noqa: E501
     Option("no-capacity-checks", "", "", "flag", "do not require N+1 afterwards"),
     Option("restrict-allocation-to", "", "NODE,...", "text", "allocate only on these nodes", repeated=True),  # noqa: E501
-    Option("disk-template", "", "TEMPLATE", "text", "disk template of what is allocated"),
-    Option("spindle-use", "", "SPINDLES", "integer", "spindles of what is allocated"),
+    Option("disk-template", "", "TEMPLATE", "text", "disk template of the new instances"),
+    Option("spindle-use", "", "SPINDLES", "integer", "spindles of the new instances"),
     Option("independent-groups", "", "", "flag", "a group without N+1 does not stop allocation in the others"),  # noqa: E501
     Option("accept-existing-errors", "", "", "flag", "ignore nodes that break N+1 already"),
     Option("machine-readable", "", "CHOICE", "choices", "print KEY=VALUE lines", True, choices=("yes", "no")),  # noqa: E501
@@ -103,10 +103,10 @@ _TABLE = (
     Option("ignore-non-redundant", "", "", "flag", "ignore instances that cannot move"),
     Option("force", "f", "", "flag", "continue although a node cannot be emptied"),
     Option("one-step-only", "", "", "flag", "print only the first group"),
-    Option("minimal-resources", "", "FACTOR", "float", "wake nodes up when less than FACTOR of a usual instance fits"),  # noqa: E501
+    Option("minimal-resources", "", "FACTOR", "float", "wake nodes up when fewer than FACTOR usual instances fit"),  # noqa: E501
     Option("target-resources", "", "FACTOR", "float", "room to keep, in usual instances"),
     Option("job-delay", "", "SECONDS", "float", "seconds the jobs wait before they run"),
-    Option("dry-run", "", "", "flag", "only say what would be done"),
+    Option("dry-run", "", "", "flag", "only print what would be done"),
     Option("output-dir", "d", "PATH", "directory", "where files are written"),
     Option("ca-file", "", "FILE", "file", "PEM file with certificates to trust for the remote API"),
     Option("insecure", "", "", "flag", "do not verify the certificate of the remote API"),

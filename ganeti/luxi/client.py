@@ -131,7 +131,7 @@ class Client(Connection):
     ) -> JsonObject:
         """Changes of the configuration, oldest first; see ``master/history.py`` for the keys.
 
-        Times are seconds since the epoch; of more than ``limit`` changes the newest are given.
+        Times are seconds since 1970; of more than ``limit`` changes the newest are given.
         """
         wanted = {
             "object": object,
@@ -165,7 +165,7 @@ class Client(Connection):
         return dict(self.call("QuerySamples", kind, name, span))
 
     def query_config_diff(self, begin: float, end: float) -> JsonObject:
-        """What differs between the configurations of two times (seconds since the epoch)."""
+        """What differs between the configurations of two times (seconds since 1970)."""
         return dict(self.call("QueryConfigDiff", begin, end))
 
     def _rows(self, name: str, *args: object) -> list[Row]:

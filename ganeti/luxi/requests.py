@@ -35,13 +35,13 @@ class FilterSettings(msgspec.Struct, kw_only=True):
         list[Any],
         doc(
             "Conditions that a job must fulfil, all of them: a list of [<kind>, <filter>] with the"
-            " kinds jobid, opcode and reason. Without one, the rule fits every job"
+            " kinds jobid, opcode and reason. Without one, the rule matches every job"
         ),
     ] = []
     action: Annotated[
         Any,
         doc(
-            "What happens to jobs that fit: ACCEPT, PAUSE, REJECT, 'RATE_LIMIT <number>' (so many"
+            "What happens to jobs that match: ACCEPT, PAUSE, REJECT, 'RATE_LIMIT <number>' (so many"
             " at a time), or CONTINUE (the rule has no effect)"
         ),
     ] = "CONTINUE"

@@ -40,7 +40,9 @@ def command_line() -> argparse.ArgumentParser:
         prog=constants.MASTERD,
         description="Owns configuration and job queue of the cluster and serves LUXI.",
     )
-    parser.add_argument("-f", "--foreground", action="store_true", help="stay attached")
+    parser.add_argument(
+        "-f", "--foreground", action="store_true", help="stay attached to the terminal"
+    )
     parser.add_argument("-d", "--debug", action="store_true", help="log more")
     log.add_option(parser)
     parser.add_argument(
@@ -48,13 +50,13 @@ def command_line() -> argparse.ArgumentParser:
         type=float,
         default=STOP_TIMEOUT,
         metavar="SECONDS",
-        help="seconds for running operations at a stop (default: %(default)s)",
+        help="seconds that running operations get at a stop (default: %(default)s)",
     )
     parser.add_argument(
         "--no-voting",
         action="store_true",
-        help="become the master without asking the nodes, and acknowledge what only this node"
-        " has; needs --yes-do-it, as two masters are possible",
+        help="become the master without a vote of the nodes, and accept changes that only this "
+        "node has; needs --yes-do-it, because two masters are possible",
     )
     parser.add_argument("--yes-do-it", action="store_true", help="confirm --no-voting")
     parser.add_argument(

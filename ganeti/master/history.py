@@ -3,8 +3,8 @@
 Answers contain no secrets, and nothing is changed here.
 
 QueryHistory takes a filter, an object with any of these keys: ``object`` (a name or uuid, which may
-be that of a removed object, or ``cluster``), ``kind``, ``since`` and ``until`` (seconds since the
-epoch), ``job``, ``limit``. The answer is an object:
+be that of a removed object, or ``cluster``), ``kind``, ``since`` and ``until`` (seconds since
+1970), ``job``, ``limit``. The answer is an object:
 
 ``changes``
     The changes, oldest first. Each has ``serial``, ``time``, ``name``, ``job``, ``user`` and

@@ -42,8 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command_line() -> argparse.ArgumentParser:
     made = tcp_daemon.make_small_parser(
         constants.METAD,
-        "Tells guests of this node what they are, with their OS parameters. A guest is known by the"
-        " interface and the address that it asks from, and reads only what is its own.",
+        "Tells guests of this node what they are, with their OS parameters. It identifies a "
+        "guest by the interface and the address of the connection; a guest reads only its own "
+        "data.",
         "TCP",
     )
     # Not on the addresses of the node: who is on its networks is not a guest.

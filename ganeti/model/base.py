@@ -26,7 +26,7 @@ class ConfigObject(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Stamped(ConfigObject, frozen=True, kw_only=True):
-    """An object with identity and history: times are float seconds since the epoch."""
+    """An object with identity and history: times are float seconds since 1970."""
 
     uuid: Annotated[str, doc("UUID of the object, which never changes")]
     ctime: Annotated[float, doc("When it was created, in seconds since 1970")] = 0.0

@@ -30,7 +30,7 @@ def judge(
     warn_days: int = WARN_DAYS,
     error_days: int = ERROR_DAYS,
 ) -> tuple[Expiry, str]:
-    """Judge the validity at ``now`` (seconds since the epoch): level and a text for the admin."""
+    """Judge the validity at ``now`` (seconds since 1970): level and a text for the admin."""
     moment = SYSTEM.now() if now is None else now
     if moment < info.not_before:
         return Expiry.ERROR, f"valid only from {_date(info.not_before)}"

@@ -49,7 +49,7 @@ def parser(service: str, description: str) -> argparse.ArgumentParser:
         type=_parse_positive,
         default=20,
         metavar="N",
-        help="requests worked on at a time (default: %(default)s)",
+        help="requests processed at the same time (default: %(default)s)",
     )
     return made
 
@@ -58,7 +58,7 @@ def make_small_parser(service: str, description: str, protocol: str) -> argparse
     """The same for a daemon of one worker, which can do without some of them."""
     made = _parser(service, description, protocol)
     add = made.add_argument
-    add("--no-user-checks", action="store_true", help="accepted; who starts it is not checked")
+    add("--no-user-checks", action="store_true", help="accepted; the user is never checked")
     version = f"%(prog)s (ganeti) {constants.RELEASE_VERSION}"
     add("-V", "--version", action="version", version=version, help="print the version and end")
     made.set_defaults(interface=None, max_clients=1)

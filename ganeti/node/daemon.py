@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command_line() -> argparse.ArgumentParser:
     parser = tcp_daemon.parser(
-        constants.NODED, "Node daemon: does on this host what the master asks."
+        constants.NODED, "Node daemon: does on this node what the master requests."
     )
     add = parser.add_argument
     add("-K", "--ssl-key", type=Path, metavar="FILE", help="private key; the same file as -C")

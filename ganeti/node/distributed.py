@@ -127,5 +127,5 @@ def replace(file: Distributed, data: str, *, mode: int, uid: int, gid: int) -> N
 
 
 def stamp(file: Distributed, atime: float, mtime: float) -> None:
-    """Set the times of the file, in seconds since the epoch."""
+    """Set the times of the file, in seconds since 1970."""
     os.utime(file.path, (atime, mtime), follow_symlinks=False)

@@ -127,7 +127,7 @@ class Files(FileCalls):
         return True
 
     def set_watcher_pause(self, until: float | None) -> None:
-        """Pause the watcher until a time in seconds since the epoch; None lets it run.
+        """Pause the watcher until a time in seconds since 1970; None lets it run.
 
         Raises:
             ParameterError: no usable time.

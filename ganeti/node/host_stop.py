@@ -1,4 +1,4 @@
-"""The program ``ganeti-guests``: empties this node before the host is shut down.
+"""The program ``ganeti-guests``: empties this node before the server is shut down.
 
 The master stops or moves the guests by jobs, in their order. What is left then, or all when the
 master does not answer, is stopped here, several at a time.
@@ -33,8 +33,9 @@ _PAUSE = 1.0
 def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="Stop the guests of this node in their order, or move them, before the host is"
-        " shut down. systemd runs it; it does nothing while the host is not being shut down.",
+        description="Stop the guests of this node in their order, or move them, before the "
+        "server is shut down. systemd runs it; it does nothing while the server is not being shut "
+        "down.",
     )
     parser.add_argument(
         "action", choices=("start", "stop"), help="start: guests may run here again"
@@ -42,17 +43,17 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument(
         "--migrate",
         action="store_true",
-        help="migrate guests to other nodes where their disks are there, too; stop the others",
+        help="migrate guests with mirrored or shared disks; stop the others",
     )
     parser.add_argument(
         "--timeout",
         type=int,
         default=_TIMEOUT,
         metavar="SECONDS",
-        help="wait so long for the jobs of the master (default: %(default)s)",
+        help="seconds to wait for the jobs of the master (default: %(default)s)",
     )
     parser.add_argument(
-        "--always", action="store_true", help="stop them although the host is not being shut down"
+        "--always", action="store_true", help="stop them although the server is not being shut down"
     )
     return parser
 
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not where.server_cert.exists():
             return constants.EXIT_SUCCESS
         if not options.always and not end_watch.is_host_stopping(context):
-            print(f"{PROGRAM}: this host is not being shut down; nothing to do (see --always)")
+            print(f"{PROGRAM}: this server is not being shut down; nothing to do (see --always)")
             return constants.EXIT_SUCCESS
         return _empty(context, migrate=options.migrate, timeout=options.timeout)
     except (errors.GanetiError, OSError) as err:

@@ -52,7 +52,7 @@ def command_line() -> argparse.ArgumentParser:
     add("-n", "--dry-run", action="store_true", help="list what would be done and change nothing")
     add("-f", "--force", action="store_true", help="do not ask")
     add("-v", "--verbose", action="store_true", help="list each change")
-    add("-d", "--debug", action="store_true", help="say more when something breaks")
+    add("-d", "--debug", action="store_true", help="show details of errors")
     add("--path", metavar="DIR", help="data directory (default: that of this node)")
     add("--ignore-hostname", action="store_true", help="continue although this is not the master")
     add(
@@ -60,7 +60,7 @@ def command_line() -> argparse.ArgumentParser:
         action="store_true",
         help="continue although the new configuration has defects",
     )
-    add("--drop-unknown", action="store_true", help="leave out keys that no version knows")
+    add("--drop-unknown", action="store_true", help="drop keys that no version knows")
     add("--downgrade", action="store_true", help="go back to an older version")
     newest = versions.text(versions.TARGETS[0])
     others = ", ".join(versions.text(version) for version in versions.TARGETS)

@@ -32,8 +32,8 @@ from ganeti.query.registry import KINDS
 
 _NAME = "shadow"
 _TITLE = (
-    "Show the configuration of a cluster of any version since 2.7, as this software would see"
-    " it.\nReads the file and nothing else; changes nothing."
+    "Show the configuration of a cluster of any version since 2.7, as this software reads it.\n"
+    "Reads only this file; changes nothing."
 )
 #: Usual columns of a list; those that a kind does not have are left out.
 _COLUMNS: Final = {
@@ -152,7 +152,7 @@ def _add_list(program: Program, file: _File, kind: str) -> None:
     show_list.__doc__ = f"""List {kind}s.
 
         Names, patterns, filters, fields and options are those of the list commands of the gnt-*
-        programs. What only a running cluster knows is shown as no data.
+        programs. Values that only a running cluster has are shown as no data.
         """
     list_fields.__doc__ = f"List the fields that 'list {kind}s' can show."
     program.command(

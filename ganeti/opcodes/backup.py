@@ -42,7 +42,7 @@ class OpBackupExport(OpCode, tag="OP_BACKUP_EXPORT", kw_only=True):
     target_node_uuid: p.TargetNodeUuid = None
     shutdown: Annotated[bool, doc("Stop the instance while its disks are read")] = True
     remove_instance: Annotated[bool, doc("Remove the instance after a good export")] = False
-    ignore_remove_failures: Annotated[bool, doc("Ignore errors when it is removed")] = False
+    ignore_remove_failures: Annotated[bool, doc("Ignore errors of the removal")] = False
     mode: Annotated[ExportMode, doc("Whether the export stays in this cluster")] = ExportMode.LOCAL
     x509_key_name: Annotated[
         p.AnyList | None, doc("Name, digest and salt of the key made by the preparation")
@@ -72,8 +72,8 @@ class OpBackupRemove(OpCode, tag="OP_BACKUP_REMOVE", kw_only=True):
 
 
 _REPOSITORY = doc(
-    "Repository: a directory on the nodes, or the name of one of restic or borg that a file on the"
-    " nodes describes; by default that of the plan of the instance, else /srv/ganeti/backup"
+    "Repository: a directory on the nodes, or the name of a restic or borg repository; by "
+    "default that in the schedule of the instance, else /srv/ganeti/backup"
 )
 _KEEP_LAST = doc("Number of newest backups to keep")
 _KEEP_DAILY = doc("Number of days of which the newest backup is kept")
@@ -95,7 +95,7 @@ class OpBackupRun(OpCode, tag="OP_BACKUP_RUN", kw_only=True):
     full: Annotated[bool, doc("Store all data again, whatever earlier backups hold")] = False
     bandwidth: Annotated[
         UInt | None,
-        doc("Maximum MiB per second to read, 0 for no limit; by default that of the plan"),
+        doc("Maximum MiB per second to read, 0 for no limit; by default that of the schedule"),
     ] = None
 
 
@@ -144,7 +144,7 @@ class OpBackupRestore(OpCode, tag="OP_BACKUP_RESTORE", kw_only=True):
 
 
 class OpBackupVerify(OpCode, tag="OP_BACKUP_VERIFY", kw_only=True):
-    """Prove that a backup can be restored: read all of it and compare the checksums."""
+    """Check that a backup can be restored: read all of it and compare the checksums."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/verify-backup",)

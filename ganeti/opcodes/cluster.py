@@ -273,9 +273,9 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     modify_etc_hosts: Annotated[
         bool | None, doc("Keep the names of nodes in /etc/hosts of all nodes")
     ] = None
-    file_storage_dir: Annotated[str | None, doc("Directory for disks that are files")] = None
+    file_storage_dir: Annotated[str | None, doc("Directory for file disks")] = None
     shared_file_storage_dir: Annotated[
-        str | None, doc("Directory for disks that are files on shared storage")
+        str | None, doc("Directory for file disks on shared storage")
     ] = None
     gluster_storage_dir: Annotated[str | None, doc("Directory where Gluster is mounted")] = None
     install_image: Annotated[
@@ -295,7 +295,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     ] = None
     auto_failover_after: Annotated[
         UInt | None,
-        doc("Seconds without a sign of the master until a candidate takes its place; 0 for never"),
+        doc("Seconds without a call of the master until a candidate takes over; 0 for never"),
     ] = None
     auto_fence_after: Annotated[
         UInt | None,

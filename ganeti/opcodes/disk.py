@@ -97,7 +97,7 @@ class OpDiskGrow(OpCode, tag="OP_DISK_GROW", kw_only=True):
 
     disk_name: DiskName
     amount: Annotated[UInt, doc("MiB to add"), Mark.SAFE]
-    absolute: Annotated[bool, doc("Take the amount as the new size"), Mark.SAFE] = False
+    absolute: Annotated[bool, doc("The size is the new size, not an increase"), Mark.SAFE] = False
     wait_for_sync: p.WaitForSync = True
     ignore_ipolicy: p.IgnoreIpolicy = False
 
@@ -114,7 +114,7 @@ class OpDiskAttach(OpCode, tag="OP_DISK_ATTACH", kw_only=True):
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     index: Annotated[
-        DiskIndex | None, doc("Place among the disks of the instance; unset for the end"), Mark.SAFE
+        DiskIndex | None, doc("Index among the disks of the instance; unset for the end"), Mark.SAFE
     ] = None
     hotplug: Annotated[bool, doc("Also change the running guest"), Mark.SAFE] = True
     ignore_ipolicy: p.IgnoreIpolicy = False

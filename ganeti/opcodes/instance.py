@@ -187,7 +187,7 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     vendor_data: p.VendorData = None
     network_config: p.NetworkConfig = None
     reseed: Annotated[
-        bool, doc("Let the guest apply its data for cloud-init as at its first start"), Mark.SAFE
+        bool, doc("Let cloud-init in the guest repeat what it does at the first start"), Mark.SAFE
     ] = False
     offline: Annotated[
         bool | None, doc("Whether the instance is marked as out of use"), Mark.SAFE
@@ -222,4 +222,6 @@ class OpInstanceQueryData(OpCode, tag="OP_INSTANCE_QUERY_DATA", kw_only=True):
 
     use_locking: p.UseLocking = False
     instances: p.InstanceNames = []
-    static: Annotated[bool, doc("Ask no node; omit what only nodes know"), Mark.SAFE] = False
+    static: Annotated[
+        bool, doc("Do not ask nodes; omit values that only nodes have"), Mark.SAFE
+    ] = False

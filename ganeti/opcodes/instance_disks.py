@@ -54,7 +54,7 @@ class OpInstanceGrowDisk(OpCode, tag="OP_INSTANCE_GROW_DISK", kw_only=True):
     wait_for_sync: p.WaitForSync = True
     disk: Annotated[DiskIndex, doc("Index of the disk"), Mark.SAFE]
     amount: Annotated[UInt, doc("MiB to add"), Mark.SAFE]
-    absolute: Annotated[bool, doc("Take the amount as the new size"), Mark.SAFE] = False
+    absolute: Annotated[bool, doc("The size is the new size, not an increase"), Mark.SAFE] = False
     ignore_ipolicy: p.IgnoreIpolicy = False
 
 

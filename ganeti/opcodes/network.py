@@ -23,9 +23,7 @@ from ganeti.opcodes.scalars import NonEmpty, doc
 Dns = Annotated[list[NonEmpty] | None, doc("Name servers for guests with cloud-init")]
 Mtu = Annotated[int, Meta(ge=0, lt=65536)]
 
-AddReservedIps = Annotated[
-    list[Ipv4Address] | None, doc("Addresses that are never given to instances")
-]
+AddReservedIps = Annotated[list[Ipv4Address] | None, doc("Addresses that instances never get")]
 
 
 class OpNetworkAdd(OpCode, tag="OP_NETWORK_ADD", kw_only=True):
@@ -85,7 +83,7 @@ class OpNetworkSetParams(OpCode, tag="OP_NETWORK_SET_PARAMS", kw_only=True):
     mtu: Annotated[Mtu | None, doc("MTU for guests with cloud-init; 0 removes it")] = None
     add_reserved_ips: AddReservedIps = None
     remove_reserved_ips: Annotated[
-        list[Ipv4Address] | None, doc("Addresses that may be given to instances again")
+        list[Ipv4Address] | None, doc("Addresses that instances may get again")
     ] = None
 
 

@@ -93,7 +93,7 @@ class OpNodeFence(OpCode, tag="OP_NODE_FENCE", kw_only=True):
 
     node_name: p.NodeName
     node_uuid: p.NodeUuid = None
-    confirm: Annotated[bool, doc("You have seen that the node is switched off")] = False
+    confirm: Annotated[bool, doc("Confirm that the node is switched off")] = False
     all_instances: Annotated[
         bool, doc("Start all instances that can start elsewhere, whatever their ha and tags say")
     ] = False
@@ -145,7 +145,7 @@ class OpNodeMigrate(OpCode, tag="OP_NODE_MIGRATE", kw_only=True):
 
 
 class OpNodePowercycle(OpCode, tag="OP_NODE_POWERCYCLE", kw_only=True):
-    """Restart a node at once, without stopping anything on it."""
+    """Reboot a node at once, without stopping its guests."""
 
     summary_field: ClassVar[str | None] = "node_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/nodes/{node_name}/powercycle",)

@@ -57,7 +57,7 @@ class OpNodeModifyStorage(OpCode, tag="OP_NODE_MODIFY_STORAGE", kw_only=True):
 class StorageChanges(msgspec.Struct, kw_only=True):
     """The keys of ``changes``; what is unset stays."""
 
-    allocatable: Annotated[bool | None, doc("Whether new disks may be put there")] = None
+    allocatable: Annotated[bool | None, doc("Whether new disks may use this storage unit")] = None
 
 
 class OpRepairNodeStorage(OpCode, tag="OP_REPAIR_NODE_STORAGE", kw_only=True):

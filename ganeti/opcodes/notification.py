@@ -45,7 +45,7 @@ class OpNotificationAdd(OpCode, tag="OP_NOTIFICATION_ADD", kw_only=True):
 
 
 class OpNotificationModify(OpCode, tag="OP_NOTIFICATION_MODIFY", kw_only=True):
-    """Change a notification; what is not given stays, and waiting messages are kept."""
+    """Change a notification; other settings keep their values, and waiting messages are kept."""
 
     summary_field: ClassVar[str | None] = "notification_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/notifications/{notification_name}/modify",)

@@ -66,7 +66,7 @@ EarlyRelease = Annotated[
 WaitForSync = Annotated[bool, doc("Wait until the disks are in sync"), Mark.SAFE]
 ShutdownTimeout = Annotated[UInt, doc("Seconds the guest gets to stop by itself"), Mark.SAFE]
 AllowRuntimeChanges = Annotated[
-    bool, doc("Shrink the memory of the guest if the target node has too little"), Mark.SAFE
+    bool, doc("Reduce the memory of the guest if the target node has too little"), Mark.SAFE
 ]
 MigrationModeParam = Annotated[
     enums.MigrationMode | None,
@@ -99,11 +99,11 @@ IsStrict = Annotated[bool, doc("Treat nodes that do not answer as errors")]
 # Settings
 HvState = Annotated[
     JsonObject | None,
-    doc("Memory and processors set aside, by hypervisor, as in kvm:mem_node=2048"),
+    doc("Memory and processors to reserve, by hypervisor, as in kvm:mem_node=2048"),
 ]
 DiskState = Annotated[
     JsonObject | None,
-    doc("Room set aside, as in plain/xenvg:disk_reserved=10240"),
+    doc("Disk space to reserve, as in plain/xenvg:disk_reserved=10240"),
 ]
 NodeParams = Annotated[JsonObject | None, doc("Node parameters")]
 GroupBackendParams = Annotated[
@@ -129,8 +129,10 @@ OptionalDiskTemplate = Annotated[
     enums.DiskTemplate | None, doc("How the disks are stored"), Mark.SAFE
 ]
 OptionalHypervisor = Annotated[enums.Hypervisor | None, doc("Hypervisor; unset for the default")]
-OptionalFileDriver = Annotated[enums.FileDriver | None, doc("Driver for disks that are files")]
-FileStorageDir = Annotated[NonEmpty | None, doc("Directory below the one for disks that are files")]
+OptionalFileDriver = Annotated[enums.FileDriver | None, doc("Driver of file disks")]
+FileStorageDir = Annotated[
+    NonEmpty | None, doc("Directory for the files of the disks, below the file storage directory")
+]
 OsType = Annotated[
     NonEmpty | None, doc("OS to install, with its variant after a plus sign"), Mark.SAFE
 ]

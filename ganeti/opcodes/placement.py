@@ -106,8 +106,8 @@ class OpNodeMaintenance(OpCode, tag="OP_NODE_MAINTENANCE", kw_only=True):
 
     node_names: Annotated[list[NonEmpty], doc("Names of the nodes"), Mark.NODE]
     on: Annotated[bool, doc("Whether maintenance begins; else it ends")]
-    disks_too: Annotated[
-        bool, doc("Also copy the mirrors that the nodes hold as secondary to other nodes")
-    ] = False
+    disks_too: Annotated[bool, doc("Also move second copies of mirrored disks to other nodes")] = (
+        False
+    )
     allow_failover: AllowFailover = False
     max_parallel: MaxParallel = 4

@@ -32,7 +32,7 @@ class OpSnapshotCreate(OpCode, tag="OP_SNAPSHOT_CREATE", kw_only=True):
 
 
 class OpSnapshotRevert(OpCode, tag="OP_SNAPSHOT_REVERT", kw_only=True):
-    """Return the disks of a stopped instance to a snapshot, which stays."""
+    """Revert the disks of a stopped instance to a snapshot; the snapshot stays."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = (
@@ -60,5 +60,7 @@ class OpSnapshotRemove(OpCode, tag="OP_SNAPSHOT_REMOVE", kw_only=True):
     instance_uuid: p.InstanceUuid = None
     snapshot_name: SnapshotName
     ignore_failures: Annotated[
-        bool, doc("Forget the snapshot although a copy of a disk could not be removed"), Mark.SAFE
+        bool,
+        doc("Remove the snapshot from the configuration although a copy of a disk remains"),
+        Mark.SAFE,
     ] = False

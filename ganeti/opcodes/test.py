@@ -33,14 +33,14 @@ class OpTestDelay(OpCode, tag="OP_TEST_DELAY", kw_only=True):
 
 
 class OpTestAllocator(OpCode, tag="OP_TEST_ALLOCATOR", kw_only=True):
-    """Show what an allocator is asked, or what it answers."""
+    """Show the request to an allocator, or its answer."""
 
     summary_field: ClassVar[str | None] = "iallocator"
     exclusive_bgl: ClassVar[bool] = True
     result_type: ClassVar[str] = "str"
 
-    direction: Annotated[IAllocatorTestDir, doc("Show the question (in) or the answer (out)")]
-    mode: Annotated[IAllocatorMode, doc("What to ask for")]
+    direction: Annotated[IAllocatorTestDir, doc("Show the request (in) or the answer (out)")]
+    mode: Annotated[IAllocatorMode, doc("Type of the request")]
     name: Annotated[NonEmpty, doc("Name of the instance asked about")]
     nics: Annotated[list[NicParams] | None, doc("NICs of the instance")] = None
     disks: Annotated[p.AnyList | None, doc("Disks of the instance")] = None

@@ -137,7 +137,7 @@ class ClusterFacts:
     """What the configuration does not tell of a cluster."""
 
     drained: bool = False
-    #: seconds since the epoch
+    #: seconds since 1970
     watcher_pause: float | None = None
     #: word size and machine, such as ("64bits", "x86_64")
     architecture: tuple[str, str] = ("", "")

@@ -93,7 +93,7 @@ def command_line() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("-K", "--ssl-key", type=Path, metavar="FILE", help="private key (default: rapi.pem)")
     add("-C", "--ssl-cert", type=Path, metavar="FILE", help="certificate (default: rapi.pem)")
-    add("--ssl-chain", type=Path, metavar="FILE", help="certificates between ours and the root")
+    add("--ssl-chain", type=Path, metavar="FILE", help="intermediate certificates")
     add("--no-ssl", action="store_true", help="plain HTTP, only on a loopback address")
     add(
         "--require-authentication",

@@ -191,7 +191,7 @@ DIFFERENCES: Mapping[str, Difference] = {
         query=(
             _STORAGE_TYPE,
             _STORAGE_NAME,
-            _flag("allocatable", "Whether new disks may be put there; absent: unchanged"),
+            _flag("allocatable", "Whether new disks may use this storage unit; absent: unchanged"),
         ),
         prepare=adapt.storage_changes,
         body_ignored=True,

@@ -43,7 +43,7 @@ Identify = Callable[[Backing], Identity | None]
 
 @dataclass
 class Session:
-    """One log-in. ``id`` names it and is not a secret; times are seconds since the epoch."""
+    """One log-in. ``id`` names it and is not a secret; times are seconds since 1970."""
 
     id: str
     user: str

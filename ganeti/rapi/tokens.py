@@ -37,7 +37,7 @@ class TokenSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
             " instance.startup or instance.*; a minus sign in front forbids"
         ),
     ]
-    #: seconds since the epoch, None for never
+    #: seconds since 1970, None for never
     expires: Annotated[
         float | None,
         doc("Time until the token expires, such as 12h, 90d or 26w; by default it never expires"),
@@ -49,7 +49,7 @@ class TokenSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     quota: Annotated[
         Quota | None,
         doc(
-            "Maximum of all instances in the limits together: instances, memory, vcpus, disk"
+            "Maximum for all instances of the token together: instances, memory, vcpus, disk"
             " (memory and disk in MiB or with a unit)"
         ),
     ] = None

@@ -52,8 +52,8 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog=PROGRAM,
         description="Test a cluster: add the instances, do everything with them that their disks"
-        " and their hypervisor allow, and remove them. Their disks are lost: never give the name of"
-        " one that is in use. The end is a table with the time of each step."
+        " and their hypervisor allow, and remove them. Their disks are lost: never name an "
+        "instance that is in use. At the end it prints a table with the time of each step."
         " After SIGTERM or Ctrl-C it takes no further step, and removes the instances.",
         epilog="Exit codes: 0 everything worked; 1 something did not; 2 wrong options.",
     )
@@ -77,20 +77,22 @@ def parser() -> argparse.ArgumentParser:
     add("--vcpu-count", type=int, default=1, metavar="NUMBER", help="processors (%(default)s)")
     add("-n", "--nodes", default="", metavar="NODE,...", help="use these nodes only")
     add("-I", "--iallocator", default="", metavar="NAME", help="let an allocator choose the nodes")
-    add("-p", "--parallel", action="store_true", help="each step with all instances at a time")
+    add("-p", "--parallel", action="store_true", help="run each step with all instances at once")
     add(
-        "--early-release", action="store_true", help="end replaced disks before the new are in sync"
+        "--early-release",
+        action="store_true",
+        help="remove replaced disks before the new ones are in sync",
     )
     add("--no-nics", action="store_true", help="instances without NICs")
     add("--reboot-types", default="soft,hard,full", metavar="TYPE,...", help="(%(default)s)")
     add("--rename", default="", metavar="NAME", help="rename each instance to this and back")
     add("-C", "--http-check", action="store_true", help="ask each guest for /hostname.txt")
-    add("--net-timeout", type=float, default=15.0, metavar="SECONDS", help="for that (%(default)s)")
+    add("--net-timeout", type=float, default=15.0, metavar="SECONDS", help="for -C (%(default)s)")
     add("-K", "--keep-instances", action="store_true", help="do not remove the instances")
-    add("--ignore-errors", action="store_true", help="go on with the next step after a failure")
+    add("--ignore-errors", action="store_true", help="continue with the next step after a failure")
     add("-v", "--verbose", action="store_true", help="show the log of each job")
     for flag, step in _WITHOUT.items():
-        add(flag, action="append_const", const=step, dest="without", help=f"leave out {step}")
+        add(flag, action="append_const", const=step, dest="without", help=f"skip {step}")
     return made
 
 

@@ -37,10 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="Remove old files. Run it once a day on each node, with both"
-        " words: with master it removes the files of archived jobs that ended more than"
-        f" {MAX_AGE_DAYS} days ago, with node expired keys of transfers and state files of the"
-        " watcher that have not changed for as long.",
+        description="Remove old files. Run it once a day on each node, first with master, then with"
+        " node. With master it removes the files of archived jobs that ended more than"
+        f" {MAX_AGE_DAYS} days ago. With node it removes expired keys of transfers, and state files"
+        " of the watcher that have not changed for that time.",
         epilog=f"The last {KEEP_LOGS} logs are in master-cleaner and cleaner below the directory of"
         " logs. Exit codes: 0 done, or this node belongs to no cluster; 1 something could not be"
         " removed; 2 wrong options.",

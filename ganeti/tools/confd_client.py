@@ -35,14 +35,14 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog=PROGRAM,
         description="Ask ganeti-confd about the configuration. Up to six master candidates are"
-        " asked, and the newest answer is printed as JSON. Without a request each candidate is"
-        " asked whether it answers.",
+        " asked, and the newest answer is printed as JSON. Without a request it shows which "
+        "candidates answer.",
         epilog=f"Requests: {', '.join(_NAMES)}. Exit codes: 0 answered; 1 not, or with an error; 2"
         " wrong options.",
     )
     add = made.add_argument
     add("request", nargs="?", metavar="REQUEST", help="name or number of a request")
-    add("query", nargs="?", metavar="QUERY", help="what it is about: a name, or JSON")
+    add("query", nargs="?", metavar="QUERY", help="argument of the request: a name, or JSON")
     add(
         "--addr",
         metavar="ADDRESS,...",
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
         type=float,
         default=client.PATIENCE,
         metavar="SECONDS",
-        help="wait so long for answers (default: %(default)s)",
+        help="seconds to wait for answers (default: %(default)s)",
     )
     return made
 

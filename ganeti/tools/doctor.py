@@ -34,9 +34,9 @@ def parser() -> argparse.ArgumentParser:
         description="Check this server, before it joins a cluster or as a node. Each line says OK,"
         " WARN or FAIL, the subject, what was found and what to do. Nothing is changed. A FAIL"
         " keeps the cluster from working on this server; a WARN is something that an administrator"
-        " should know. What the cluster needs is read from its configuration, on master candidates;"
-        " elsewhere the options tell it. gnt-cluster init and gnt-node add make the same checks as"
-        " far as they would fail themselves.",
+        " should know. On a master candidate it reads the needs of the cluster from the "
+        "configuration; elsewhere the options name them. gnt-cluster init and gnt-node add run "
+        "those of these checks without which they would fail.",
         epilog="Exit codes: 0 no check fails, warnings aside; 1 a check fails, or this server could"
         " not be checked; 2 wrong options.",
     )
@@ -45,13 +45,13 @@ def parser() -> argparse.ArgumentParser:
         "--format",
         choices=("text", "json"),
         default="text",
-        help="form of the answer: text for people, json for programs (default: %(default)s)",
+        help="format of the output: text for people, json for programs (default: %(default)s)",
     )
     add(
         "-q",
         "--quiet",
         action="store_true",
-        help="leave out what is OK",
+        help="do not print lines with OK",
     )
     add(
         "--enabled-hypervisors",

@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 done; 1 something could not be changed; 2 wrong options.",
     )
     made.add_argument("--full-run", action="store_true", help="also all files of the job queue")
-    made.add_argument("-v", "--verbose", action="store_true", help="say what is changed")
+    made.add_argument("-v", "--verbose", action="store_true", help="print each change")
     made.add_argument("-d", "--debug", action="store_true", help="like --verbose")
     return made
 

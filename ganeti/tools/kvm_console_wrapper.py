@@ -33,8 +33,8 @@ def parser() -> argparse.ArgumentParser:
         prog=PROGRAM,
         usage="%(prog)s INSTANCE | %(prog)s SOCAT INSTANCE MONITOR ADDRESS ADDRESS",
         description="Connect the terminal to the serial console of a guest of kvm on this node. A"
-        " guest that is paused continues first. Ctrl-] ends the connection. Of five arguments, as"
-        " Ganeti gives them, only the name of the instance counts.",
+        " guest that is paused continues first. Ctrl-] ends the connection. Five arguments are "
+        "accepted, as in Ganeti; only the name of the instance is used.",
         epilog="Exit codes: 0 the connection ended; 1 the guest does not run here; 2 wrong call.",
     )
     made.add_argument("words", nargs="+", metavar="INSTANCE", help="name of the instance")

@@ -77,14 +77,14 @@ def parser() -> argparse.ArgumentParser:
         "--devices",
         metavar="DEVICE,...",
         type=lambda text: [word for word in text.split(",") if word],
-        help="make it of these disks, such as sdb,sdc",
+        help="use these disks, such as sdb,sdc",
     )
-    add("-a", "--alldevices", action="store_true", help="make it of all disks that are free")
-    add("-r", "--allow-removable", action="store_true", help="take removable disks, too")
+    add("-a", "--alldevices", action="store_true", help="use all free disks")
+    add("-r", "--allow-removable", action="store_true", help="use removable disks, too")
     add(
         "--force",
         action="store_true",
-        help="erase partitions and file systems of the named disks, if nobody uses them",
+        help="erase partitions and file systems of the named disks, unless they are in use",
     )
     return made
 

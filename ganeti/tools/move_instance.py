@@ -43,13 +43,13 @@ def parser() -> argparse.ArgumentParser:
         description="Move instances to another cluster, over the remote APIs of both clusters,"
         " which need the same domain secret. An instance is stopped while its disks are sent. It"
         " is removed from the source cluster when it is complete in the target cluster; after a"
-        " failure it runs again where it was. After SIGTERM or Ctrl-C the moves that have begun"
-        " are ended, and no others are begun.",
+        " failure it runs again where it was. After SIGTERM or Ctrl-C running moves finish, and "
+        "no others begin.",
         epilog="Exit codes: 0 all instances were moved; 1 one was not; 2 wrong options.",
     )
     add = made.add_argument
     add("source", metavar="SOURCE", help="name or address of the remote API of the source cluster")
-    add("target", metavar="TARGET", help="the same of the target cluster")
+    add("target", metavar="TARGET", help="name or address of the remote API of the target cluster")
     add("instances", nargs="+", metavar="INSTANCE", help="instances of the source cluster")
     for side, name in _SIDES:
         same = " (default: that of the source cluster)" if side == "dest" else ""
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         add(
             f"--{side}-ca-file",
             metavar="FILE",
-            help=f"certificates (PEM) to trust for the {name} (default: those of this machine)",
+            help=f"certificates (PEM) to trust for the {name} (default: those of this system)",
         )
         add(f"--{side}-username", metavar="USER", help=f"user of the {name}{same}")
         add(
@@ -98,21 +98,21 @@ def _add_target_options(made: argparse.ArgumentParser) -> None:
         help="what to change of a NIC, such as 0:network=lan; may be repeated",
     )
     add("--compress", default="none", metavar="TOOL", help="how disks are sent (%(default)s)")
-    add("--keep-source-instance", action="store_true", help="leave it there, stopped")
+    add("--keep-source-instance", action="store_true", help="keep the source instance, stopped")
     add("-p", "--parallel", type=int, default=1, metavar="N", help="moves at a time (%(default)s)")
     add(
         "--opportunistic-tries",
         type=int,
         default=0,
         metavar="N",
-        help="ask an allocator so often without waiting for nodes that other jobs use",
+        help="number of tries of the allocator without nodes that other jobs use",
     )
     add(
         "--opportunistic-delay",
         type=float,
         default=60.0,
         metavar="SECONDS",
-        help="wait so long between these (%(default)s)",
+        help="seconds between these tries (%(default)s)",
     )
     for flags in (("-d", "--debug"), ("-v", "--verbose")):
         add(*flags, action="store_true", help="accepted; each step is always shown")

@@ -28,14 +28,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="Make this server forget its cluster, after gnt-node remove or when it could"
-        " not be reached then. It stops the daemons and removes configuration, jobs, certificates"
-        " and secrets. Disks of instances, logs and what is in /etc/ganeti stay.",
+        description="Remove the data of the cluster from this server, after gnt-node remove or "
+        "when that could not reach the server. It stops the daemons and removes configuration, "
+        "jobs, certificates and secrets. Disks of instances, logs and files in /etc/ganeti stay.",
         epilog="Exit codes: 0 done; 1 not confirmed, or something could not be removed; 2 wrong"
         " options.",
     )
     made.add_argument(
-        "--yes-do-it", action="store_true", help="confirm it; nothing can be brought back"
+        "--yes-do-it", action="store_true", help="confirm it; the data cannot be restored"
     )
     made.add_argument(
         "--no-backup", action="store_true", help="accepted, no effect: no file is ever kept"

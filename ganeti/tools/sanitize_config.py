@@ -28,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="Write a copy of the configuration that can be sent to a stranger, as in a"
-        " report of a defect. Names, addresses, tags, OS parameters, secrets and free text are"
+        description="Write a copy of the configuration without names and secrets, for a bug "
+        "report. Names, addresses, tags, OS parameters, secrets and free text are"
         " replaced, the same one always by the same replacement.",
         epilog="UUIDs, sizes, states, times, paths of the system and parameters that are plain"
         " words or numbers stay. Exit codes: 0 done; 1 the configuration cannot be read; 2 wrong"

@@ -31,8 +31,8 @@ def make_parser(program: str, description: str) -> argparse.ArgumentParser:
         description=f"{description} The request is a JSON object on standard input.",
         epilog="Exit codes: 0 done; 1 refused or failed; 2 wrong options.",
     )
-    made.add_argument("--dry-run", action="store_true", help="change nothing, say what would be")
-    made.add_argument("-v", "--verbose", action="store_true", help="say what is changed")
+    made.add_argument("--dry-run", action="store_true", help="only print what would change")
+    made.add_argument("-v", "--verbose", action="store_true", help="print each change")
     made.add_argument("-d", "--debug", action="store_true", help="like --verbose")
     return made
 

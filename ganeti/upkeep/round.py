@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_parse_positive,
         default=PARALLEL,
         metavar="N",
-        help="start so many instances at a time on one node (default: %(default)s)",
+        help="number of instances that start at the same time on a node (default: %(default)s)",
     )
 
 

@@ -78,7 +78,7 @@ def command_line() -> argparse.ArgumentParser:
         type=int,
         default=Options.job_age,
         metavar="SECONDS",
-        help="archive jobs that ended longer ago (default: %(default)s)",
+        help="archive jobs that ended longer ago than this (default: %(default)s)",
     )
     for name in ("--wait-children", "--no-wait-children"):
         parser.add_argument(name, action="store_true", help=_OLD)
@@ -86,7 +86,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument(
         "--no-strict",
         action="store_true",
-        help="a node that does not answer does not spoil the verification of disks",
+        help="ignore nodes that do not answer when verifying disks",
     )
     parser.add_argument(
         "--rapi-ip",
@@ -98,8 +98,8 @@ def command_line() -> argparse.ArgumentParser:
         type=int,
         default=0,
         metavar="SECONDS",
-        help="until so many seconds after the boot of this node, check again every 15 seconds,"
-        " until the master answers and all instances that should run do (default: check once)",
+        help="until this time after the boot of the node, check every 15 seconds until the "
+        "master answers and all instances run that should (default: check once)",
     )
     parser.add_argument(
         "--node-group", metavar="GROUP", help="handle one node group only (name or UUID)"

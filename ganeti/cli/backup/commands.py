@@ -75,7 +75,7 @@ def export(call: Call) -> None:
 def import_(call: Call) -> None:
     """Create an instance from an export and start it.
 
-    What options do not say is taken from the export: OS, parameters, disks, NICs and tags. MAC
+    Settings without an option come from the export: OS, parameters, disks, NICs and tags. MAC
     addresses are kept when the instance has the name that it had.
     """
     if call.opts.no_nics:

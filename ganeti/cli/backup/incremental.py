@@ -24,8 +24,8 @@ BACKUP.submits("prune", "OP_BACKUP_PRUNE", _INSTANCE)
 def history(call: Call) -> int:
     """List backups, the oldest of an instance first.
 
-    They are read in the repositories that plans of instances name, and in the default one, by the
-    master node. Arguments are names of instances, patterns, or one filter.
+    The master node reads the default repository and those in the schedules of instances.
+    Arguments are names of instances, patterns, or one filter.
     """
     return listing.show_list(call, "backup", _HISTORY_FIELDS, name_field="instance")
 
@@ -55,10 +55,10 @@ _LEFT_OUT = ("commit", "forthcoming", "no_install", "force_variant", "image", "s
         "instance_name": override(
             "--as",
             metavar="<instance>",
-            help="Name of a new instance that gets the content; without it the old disks are"
-            " written over",
+            help="Name of a new instance that gets the content; without it the disks of the "
+            "instance are overwritten",
         ),
-        "src_node": override(help="Node that finds the backup; else that of the instance"),
+        "src_node": override(help="Node that reads the backup; by default that of the instance"),
         "backup": override(
             "--backup", metavar="<id>", help="Id of the backup; the newest without it"
         ),

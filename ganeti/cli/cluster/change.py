@@ -57,7 +57,7 @@ def _intervals(given: values.KeyVals) -> dict[str, int]:
     options=o.JOB_OPTIONS,
 )
 def modify(call: Call) -> int:
-    """Change settings of the cluster; what is not named stays."""
+    """Change settings of the cluster; others keep their values."""
     children = jobs.children(jobs.run_changes(call, ipolicy=c.policy(call.opts) or None))
     return jobs.exit_code(jobs.wait_many(call, children, announce=True)) if children else 0
 

@@ -21,7 +21,7 @@ _SHORT = 120
 
 _NAMES = {
     "since": override(kind="string", metavar="<time>", help=f"Only newer changes; {moments.FORMS}"),
-    "until": override(kind="string", metavar="<time>", help="Only what is older"),
+    "until": override(kind="string", metavar="<time>", help="Only older changes"),
     "job": override(metavar="<job-id>"),
     "kind": override(metavar="<kind>"),
     "limit": override(default=_USUAL),
@@ -42,8 +42,8 @@ Fields = Mapping[str, Any]
 def show_history(call: Call) -> None:
     """Show who changed the configuration, when, in which job and why.
 
-    The object is the name or uuid of an instance, a node, a node group or a network, also of one
-    that is gone, or 'cluster'; without it all changes are shown. The newest change comes last.
+    The object is the name or uuid of an instance, a node, a node group or a network, also of a
+    removed one, or 'cluster'; without it all changes are shown. The newest change comes last.
     """
     opts = call.opts
     found = call.client.query_history(

@@ -75,7 +75,7 @@ _OPTIONS = {
     "sender": override("--from", metavar="<address>"),
     "authority": override("--ca-file", kind="string", metavar="<file>", take=_read),
     "qfilter": override(
-        "--filter", kind="string", metavar="<filter>", help="Which notices", take=_parse_filter
+        "--filter", kind="string", metavar="<filter>", help="Notices to send", take=_parse_filter
     ),
     "interval": override(metavar="<seconds>"),
 }
@@ -109,11 +109,12 @@ def add(call: Call) -> None:
     options=o.JOB_OPTIONS,
 )
 def modify(call: Call) -> None:
-    """Change a notification; what is not given stays.
+    """Change a notification; other settings keep their values.
 
-    An empty --server, --from, --ca-file or --filter takes the default again, and so does
-    --interval=-1. With another way, such as --mail for a webhook, only filter and interval stay.
-    A webhook keeps its key; what becomes one gets a key, which is shown once.
+    An empty --server, --from, --ca-file or --filter restores the default, and so does
+    --interval=-1. With another way of delivery, such as --mail in place of a webhook, only
+    filter and interval are kept. A webhook keeps its key; a new one gets a key, which is shown
+    once.
 
       gnt-cluster notify modify --filter= --interval=300 ops
     """

@@ -52,7 +52,7 @@ SPLIT_SPECS = tuple(
         kind="keyval",
         default={},
         metavar="min=<size>,std=<size>,max=<size>",
-        help=f"Limits of {key}; not together with the options for all sizes",
+        help=f"Limits of {key}; not together with --ipolicy-bounds-specs",
     )
     for key, dest in _SPLIT.items()
 )

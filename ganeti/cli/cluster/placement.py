@@ -43,7 +43,7 @@ def _print_found(call: Call, found: Fields, lines: Iterator[str]) -> None:
     options=(o.INFO_FORMAT, o.PRIORITY),
 )
 def capacity(call: Call) -> None:
-    """Show how many more instances fit into each node group, and what runs out first.
+    """Show how many more instances fit into each node group, and which resource runs out first.
 
     normal: instances of the standard size of the policy, or of the given size. tiered: first
     instances of the largest size that the policy allows, then of smaller and smaller ones. All
@@ -97,12 +97,12 @@ def _size(size: Fields, found: Fields) -> str:
     options=(o.INFO_FORMAT, o.PRIORITY),
 )
 def place(call: Call) -> int:
-    """Show where a new instance would go, and why it would not go to other nodes.
+    """Show which node would get a new instance, and why others would not.
 
     The allocator hail answers. The default size is the standard size of the policy. Each line
     is a node. For a node that could run the instance it shows the secondary node and the
     score that the cluster would have; for any other, which resources are missing. Nothing is
-    created or reserved. Fails when there is no place.
+    created or reserved. Fails when no node has room.
     """
     found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.report_entry)[0]
     _print_found(call, found, _place_lines(found))

@@ -53,8 +53,8 @@ class _Node(Record):
 def epo(call: Call) -> int:
     """Emergency power-off: stop instances and switch nodes off; --on undoes it.
 
-    First all instances with these nodes as their primary node are stopped, at the same time, and
-    stay recorded as running. Then the nodes are marked as offline and switched off with their
+    First all instances whose primary node is one of these stop, at the same time; they stay
+    marked as up. Then the nodes are marked as offline and switched off with their
     out-of-band helper. The master node is never switched off: name other nodes, or use --all and
     switch it off by hand at the end.
 

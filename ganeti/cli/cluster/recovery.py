@@ -23,7 +23,7 @@ _STATES = {
 
 @CLUSTER.command("recovery status")
 def status(call: Call) -> None:
-    """Show what the cluster does about the death of nodes, and what became of their instances.
+    """Show leases and proofs of death of the nodes, and the instances of dead nodes.
 
     For each node: the seconds since it answered, those until its lease ends if it is not renewed,
     what can prove its death in the order in which it is tried, and what happens next by itself.

@@ -42,7 +42,7 @@ _REPLICATION_NET = switch(
 def run_command(call: Call) -> None:
     """Run a command on all nodes at the same time, and show what each printed.
 
-    The words are joined and given to the shell of each node. The master node comes last.
+    The words are joined and passed to the shell of each node. The master node comes last.
     """
     from ganeti.base import remote_shell
 

@@ -40,7 +40,9 @@ _IGNORE_OFFLINE = value(
         **c.NAMES,
         **c.POLICY_NAMES,
         "modify_etc_hosts": override(
-            "--no-etc-hosts", kind="switch_off", help="Do not list the nodes in their hosts files"
+            "--no-etc-hosts",
+            kind="switch_off",
+            help="Do not write the names of nodes to /etc/hosts",
         ),
         "modify_ssh_setup": override("--no-ssh-init"),
         "primary_ip_version": override(kind="int", metavar="4|6"),
@@ -152,7 +154,7 @@ def master_failover(call: Call) -> None:
 
 @CLUSTER.command("accept-config", options=(o.FORCE, o.DRY_RUN))
 def accept_config(call: Call) -> None:
-    """Accept what was changed by hand in the configuration file of this node.
+    """Accept changes made by hand in the configuration file of this node.
 
     The master daemon must not run. Shows what differs from what the master wrote,
     checks the result and asks. Without this, a master daemon does not start on an edited file.
@@ -188,13 +190,13 @@ def recover_quorum(call: Call) -> None:
     """Continue without dead master candidates when they were a majority.
 
     While a majority of the master candidates does not answer, nothing can be changed: no job is
-    taken, not even one that marks nodes offline. If those servers are dead, name them here, on the
-    master node. They are marked offline and stop being candidates; the others continue.
+    accepted, not even one that marks nodes offline. If those servers are dead, name them here, on
+    the master node. They are marked offline and stop being candidates; the others continue.
 
     Refused if one of the named nodes answers. If they are not dead but cut off, they can elect
     a master of their own: switch them off first. When they come back, they are not candidates any
     more, and their copies of the configuration are removed. gnt-node modify --offline=no
-    puts such a server back into use.
+    sets such a node online again.
     """
     from ganeti.bootstrap.quorum import Recovery
 

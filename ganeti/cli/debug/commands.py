@@ -42,10 +42,14 @@ def delay(call: Call) -> None:
 
 
 _OP_REPEAT = value(
-    "--op-repeat", dest="rep_op", kind="int", default=1, help="How often each opcode is in a job"
+    "--op-repeat",
+    dest="rep_op",
+    kind="int",
+    default=1,
+    help="Number of copies of each opcode in a job",
 )
 _JOB_REPEAT = value(
-    "--job-repeat", dest="rep_job", kind="int", default=1, help="How many jobs of each file"
+    "--job-repeat", dest="rep_job", kind="int", default=1, help="Number of jobs for each file"
 )
 _TIMING = switch(
     "--timing-stats", dest="timing_stats", help="Print how long submitting and running took"
@@ -109,7 +113,7 @@ _INTERVAL = value(
     dest="interval",
     kind="int",
     metavar="<seconds>",
-    help="Repeat after so many seconds, until Ctrl-C",
+    help="Seconds between two lists, until Ctrl-C",
 )
 
 
@@ -203,7 +207,7 @@ def _nics(text: str) -> list[dict[str, str]]:
     options=o.PLAN_OPTIONS,
 )
 def iallocator(call: Call) -> None:
-    """Show what an allocator is asked, or what it answers."""
+    """Show the request to an allocator, or its answer."""
     placing = call.opts.mode in ("allocate", "multi-allocate")
     devices: dict[str, None] = {} if placing else {"disks": None, "nics": None}
     print(jobs.run(call, name=call.args[0], instances=call.args, **devices))

@@ -76,7 +76,7 @@ def remove(call: Call) -> int:
 
 @DISK.command("modify", _NAME, op="OP_DISK_SET_PARAMS", options=o.JOB_OPTIONS)
 def modify(call: Call) -> None:
-    """Change mode, spindles or limits of a disk; what is not named stays."""
+    """Change mode, spindles or limits of a disk; others keep their values."""
     output.print_changes("disk", call.args[0], jobs.run_changes(call))
 
 

@@ -61,7 +61,7 @@ def list_fields(call: Call) -> int:
 def show_info(call: Call) -> None:
     """Show everything that is recorded of disks (all without arguments).
 
-    A disk is named by its uuid, its name, or its place as in web1.example.com/0.
+    Name a disk by its UUID, its name, or instance and index as in web1.example.com/0.
     """
     wanted = ["|", *(["==", "uuid", name] for name in call.args)] if call.args else None
     result = call.client.query("disk", list(_INFO_FIELDS), wanted)

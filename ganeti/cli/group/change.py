@@ -46,7 +46,7 @@ def _follow(call: Call, result: object) -> int:
     options=o.JOB_OPTIONS,
 )
 def modify(call: Call) -> None:
-    """Change the settings of a node group; what is not named stays."""
+    """Change settings of a node group; others keep their values."""
     result = jobs.run_changes(call, ipolicy=c.policy(call.opts) or None)
     output.print_changes("node group", call.args[0], result)
 

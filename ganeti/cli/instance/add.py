@@ -34,7 +34,7 @@ def add(call: Call) -> None:
     As in: gnt-instance add -t plain -n node1 -o debian+default --disk 0:size=10G -B memory=2G web1
     With --forthcoming only capacity is reserved. All options may be omitted then, even the name,
     and the command prints the uuid of the reservation. With --commit the instance of a reservation
-    is created; give what the reservation leaves open.
+    is created; options set what the reservation leaves open.
     """
     opts = call.opts
     if opts.forthcoming and not opts.commit:

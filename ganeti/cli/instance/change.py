@@ -60,7 +60,7 @@ def rename(call: Call) -> None:
     ),
 )
 def reinstall(call: Call) -> int:
-    """Install an OS on the disks of stopped instances again; what was there is lost.
+    """Install an OS on the disks of stopped instances again; their content is lost.
 
     Without -o the recorded OS is installed, with -o also another one. Asks first.
     """

@@ -45,8 +45,8 @@ _OLD_HOTPLUG = legacy_option(
         ),
         "offline": override(
             each={
-                False: ("--online", "Mark it as in use again; it stays stopped"),
-                True: ("--offline", "Mark a stopped instance as out of use"),
+                False: ("--online", "Mark it as down again, so that it can be started"),
+                True: ("--offline", "Mark a stopped instance as offline: it cannot be started"),
             }
         ),
         "pnode": override("--new-primary"),

@@ -45,7 +45,7 @@ def _act(call: Call, verb: str, **more: object) -> int:
 def startup(call: Call) -> int:
     """Start instances.
 
-    Parameters given with -H and -B hold for this run of the guest only.
+    Parameters set with -H and -B apply to this run of the guest only.
     """
     call.spec.parameters(call)  # refuses wrong ones before anything is asked
     return _act(call, "Start")

@@ -35,7 +35,7 @@ INSTANCE.submits("snapshot revert", "OP_SNAPSHOT_REVERT", _INSTANCE, _SNAPSHOT)
 def snapshot_list(call: Call) -> None:
     """List the snapshots of some instances, or of all.
 
-    Sizes are those of all disks together in MiB; a snapshot takes room for what has changed since.
+    Sizes are those of all disks together in MiB; a snapshot needs space only for later changes.
     """
     found = [
         {"instance": name, **snapshot}

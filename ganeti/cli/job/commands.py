@@ -100,7 +100,7 @@ _CHANGE = (o.FORCE, o.PENDING, o.QUEUED, o.WAITING)
     usage="{--pending|--queued|--waiting | <job-id>...}",
 )
 def cancel(call: Call) -> int:
-    """Cancel jobs that have not begun to work, and some kinds of jobs that run.
+    """Cancel jobs that have not begun, and some kinds of running jobs.
 
     Of those that run, backups and their restore, imports, exports, migrations, fencing of nodes and
     the addition of images can be canceled; others are refused.

@@ -41,7 +41,7 @@ def add(call: Call) -> None:
 
 @NETWORK.command("modify", _NAME, op="OP_NETWORK_SET_PARAMS", options=o.JOB_OPTIONS)
 def modify(call: Call) -> None:
-    """Change a network; what is not named stays. Its subnet cannot be changed."""
+    """Change a network; other settings keep their values. The subnet cannot be changed."""
     jobs.run_changes(call)
 
 

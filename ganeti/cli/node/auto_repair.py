@@ -57,8 +57,8 @@ def decide(last: bool | None, lost: Mapping[str, bool | None]) -> Decision:
 def auto_repair_storage(call: Call) -> None:
     """Remove a lost physical volume from its volume group, if nothing else is wrong. For cron.
 
-    It acts only if the last run found all volume groups complete, and now exactly one node
-    misses a physical volume. It refuses while a mirrored disk has its last good copy there.
+    It acts only if the last run found all volume groups complete, and now exactly one node has
+    lost a physical volume. It refuses while a mirrored disk has its last good copy there.
     Volumes that were not mirrored are lost; gnt-instance replace-disks repairs mirrored ones.
     """
     state = paths.current().data / _STATE

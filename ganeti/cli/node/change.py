@@ -36,7 +36,7 @@ def modify(call: Call) -> None:
 
 @NODE.command("powercycle", _NAME, op="OP_NODE_POWERCYCLE", options=(o.CONFIRM, *o.JOB_OPTIONS))
 def powercycle(call: Call) -> int:
-    """Restart a node at once, without stopping anything on it.
+    """Reboot a node at once, without stopping its guests.
 
     Asks first, unless --yes is given.
     """

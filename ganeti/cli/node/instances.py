@@ -41,7 +41,7 @@ def _confirm(call: Call, names: dict[str, None], verb: str) -> bool:
 def evacuate(call: Call) -> int:
     """Move all instances off a node.
 
-    Without -p and -s, instances leave whether the node is their primary or their secondary.
+    Without -p and -s: all instances whose primary or secondary node it is.
     With --dry-run only print, for each instance, where it would move and by which operations.
     """
     opts = call.opts

@@ -31,9 +31,9 @@ Fields = Mapping[str, Any]
 def maintenance(call: Call) -> int:
     """Move instances off nodes for maintenance, or bring them back.
 
-    on: drains the nodes and migrates their guests live to other nodes. Mirrors of other guests stay
-    there unless --disks-too is given. The configuration records which instances left. off: ends the
-    drain, and brings back those that have not moved since, if that breaks no rule.
+    on: drains the nodes and migrates their guests live to other nodes. Second copies of mirrored
+    disks stay there unless --disks-too is given. The configuration records which instances left.
+    off: ends the drain, and brings back those that have not moved since, if that breaks no rule.
     """
     verb, *names = call.args
     op = jobs.build_own(call, node_names=names, on=verb == "on")

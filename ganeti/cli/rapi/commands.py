@@ -35,8 +35,8 @@ def user_add(call: Call) -> None:
     """Add a user.
 
     The password is requested on the terminal, or read from the first line of standard input; it
-    is kept as a bcrypt hash. The remote API knows the user at once. Without permissions a user can
-    read what is open to all users.
+    is kept as a bcrypt hash. The remote API accepts the user at once. Without permissions a user
+    can read what is open to all users.
 
       gnt-rapi user add --permissions @operator,-instance.console anna
     """

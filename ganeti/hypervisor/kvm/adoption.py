@@ -70,8 +70,8 @@ def adopt(
     """Our record of a guest that runs.
 
     ``argv`` is the command line of its process, ``instance`` what the configuration says of it
-    now, ``taps`` the network interfaces by the index of their NIC, ``started`` seconds since the
-    epoch, ``blocks`` those paths of disks that are block devices.
+    now, ``taps`` the network interfaces by the index of their NIC, ``started`` seconds since
+    1970, ``blocks`` those paths of disks that are block devices.
 
     Raises:
         HypervisorError: the record does not fit the configuration; the text says what differs.

@@ -115,7 +115,7 @@ def command_line(pid: int) -> tuple[str, ...]:
 
 
 def start_time(pid: int) -> float:
-    """When a process began, in seconds since the epoch; 0 when it is gone."""
+    """When a process began, in seconds since 1970; 0 when it is gone."""
     fields = _stat(pid)
     if not fields:
         return 0.0

@@ -79,7 +79,7 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     accelerator: Accelerator
     cards: tuple[Card, ...] = ()
-    #: seconds since the epoch
+    #: seconds since 1970
     started: float
     #: MiB that the guest has now (a balloon may have changed it)
     memory: int

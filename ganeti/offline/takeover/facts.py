@@ -13,7 +13,7 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     #: its process, None when that has ended
     pid: int | None = None
-    #: seconds since the epoch
+    #: seconds since 1970
     started: float = 0.0
     #: command line of the process
     argv: tuple[str, ...] = ()

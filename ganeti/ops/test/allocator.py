@@ -1,4 +1,4 @@
-"""Show what an allocator is asked, or what it answers."""
+"""Show the request to an allocator, or its answer."""
 
 from __future__ import annotations
 

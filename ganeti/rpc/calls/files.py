@@ -41,4 +41,4 @@ class FileCalls(ABC):
     @abstractmethod
     @call(timeout=URGENT)
     def set_watcher_pause(self, until: float | None) -> None:
-        """Pause the watcher until a time (seconds since the epoch), or continue."""
+        """Pause the watcher until a time (seconds since 1970), or continue."""
