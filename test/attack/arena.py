@@ -82,7 +82,7 @@ class Arena:
         assert took < PATIENCE, f"others waited {took:.1f} s"
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def check_served(self) -> Iterator[None]:
         """During and after the attack others are served; no daemon died, leaks or stumbled."""
         pids = self.pids()
         before = {name: descriptors(pid) for name, pid in pids.items()}

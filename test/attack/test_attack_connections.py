@@ -34,30 +34,30 @@ TCP = {"silent": b"", "garbage": b"\x16\x03\x01\xff" + os.urandom(60)}
 @pytest.mark.parametrize("kind", LUXI)
 def test_luxi_2000_connections(arena: Arena, kind: str) -> None:
     luxi = unix(arena.cluster.paths().luxi_socket)
-    with arena.held(), crowd(luxi, MANY, say=LUXI[kind]):
+    with arena.check_served(), crowd(luxi, MANY, say=LUXI[kind]):
         arena.check()
 
 
 @pytest.mark.parametrize("kind", TCP)
 def test_rapi_2000_connections(arena: Arena, kind: str) -> None:
-    with arena.held(), crowd(tcp((arena.rapi.host, arena.rapi.port)), MANY, say=TCP[kind]):
+    with arena.check_served(), crowd(tcp((arena.rapi.host, arena.rapi.port)), MANY, say=TCP[kind]):
         arena.check()
 
 
 @pytest.mark.parametrize("kind", TCP)
 def test_noded_2000_connections(arena: Arena, kind: str) -> None:
-    with arena.held(), crowd(tcp(arena.noded()), MANY, say=TCP[kind]):
+    with arena.check_served(), crowd(tcp(arena.noded()), MANY, say=TCP[kind]):
         arena.check()
 
 
 def test_rapi_tls_idle(arena: Arena) -> None:
-    with arena.held(), crowd(lambda: arena.rapi.dial(arena.rapi.fresh_address()), SOME):
+    with arena.check_served(), crowd(lambda: arena.rapi.dial(arena.rapi.fresh_address()), SOME):
         arena.check()
 
 
 def test_rapi_half_a_request_after_tls(arena: Arena) -> None:
     dial = lambda: arena.rapi.dial(arena.rapi.fresh_address())  # noqa: E731
-    with arena.held(), crowd(dial, SOME, say=b"GET /2/info HTTP/1.1\r\nHost: "):
+    with arena.check_served(), crowd(dial, SOME, say=b"GET /2/info HTTP/1.1\r\nHost: "):
         arena.check()
 
 
@@ -73,7 +73,7 @@ def anonymous_tls(address: tuple[str, int]) -> ssl.SSLSocket:
 
 
 def test_noded_tls_idle_without_a_certificate(arena: Arena) -> None:
-    with arena.held(), crowd(lambda: anonymous_tls(arena.noded()), SOME):
+    with arena.check_served(), crowd(lambda: anonymous_tls(arena.noded()), SOME):
         arena.check()
 
 
@@ -90,7 +90,7 @@ def test_noded_flood_without_a_certificate(arena: Arena) -> None:
                     sock.recv(100)
 
     silent = crowd(tcp(arena.noded()), 600)
-    with arena.held(), silent:
+    with arena.check_served(), silent:
         threads = [threading.Thread(target=flood) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -102,7 +102,7 @@ def test_noded_flood_without_a_certificate(arena: Arena) -> None:
 def test_luxi_connections_of_the_user_come_and_go(arena: Arena) -> None:
     """No thread and no descriptor is left of 2000 short ones."""
     path = arena.cluster.paths().luxi_socket
-    with arena.held():
+    with arena.check_served():
         for _ in range(MANY):
             sock = unix(path)()
             with sock, contextlib.suppress(OSError):

@@ -114,7 +114,7 @@ def test_node_daemon_that_is_stopped(arena: Arena) -> None:
 
 def test_command_that_is_killed(arena: Arena) -> None:
     """Its job continues; nothing is left of the client."""
-    with arena.held():
+    with arena.check_served():
         for _ in range(3):
             command = subprocess.Popen(
                 arena.cluster.argv("gnt-debug", "delay", "1"),
@@ -177,12 +177,12 @@ def test_log_rotation_while_busy(arena: Arena) -> None:
         load.join()
     arena.check()
 
-    def old(pid: int) -> list[str]:
+    def list_deleted_files(pid: int) -> list[str]:
         links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
         return [link for link in links if link[-2:] in (".0", ".1", ".2") and ".log" in link]
 
     for pid in arena.pids().values():
-        wait_for(lambda pid=pid: not old(pid), "old logs are closed")
+        wait_for(lambda pid=pid: not list_deleted_files(pid), "old logs are closed")
 
 
 @contextmanager
@@ -272,7 +272,7 @@ def test_readers_of_events_that_do_not_read(arena: Arena) -> None:
     who = basic(arena.rapi.user, arena.rapi.password)
     head = f"GET /2/events HTTP/1.1\r\nHost: x\r\nAuthorization: {who}\r\n\r\n"
     dial = lambda: arena.rapi.dial(arena.rapi.fresh_address())  # noqa: E731
-    with arena.held(), crowd(dial, 50, say=head.encode()):
+    with arena.check_served(), crowd(dial, 50, say=head.encode()):
         with arena.luxi() as client:
             client.submit_many_jobs([[DELAY]] * 500)
         arena.check()

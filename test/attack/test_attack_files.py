@@ -24,7 +24,7 @@ from ganeti.base.file_journal import FileJournal
 
 
 @contextmanager
-def stopped(arena: Arena) -> Iterator[Path]:
+def pause_master(arena: Arena) -> Iterator[Path]:
     """The data directory of a master that ended well; it is put back and started again.
 
     If the master runs in the end, its data stays: it counts more than the old one by then.
@@ -96,7 +96,7 @@ CONFIGS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_config_data(arena: Arena, kind: str) -> None:
-    with stopped(arena) as data:
+    with pause_master(arena) as data:
         path = data / "config.data"
         good = path.read_bytes()
         new = CONFIGS[kind](good)
@@ -171,7 +171,7 @@ def test_serial_of_jobs(arena: Arena, content: bytes) -> None:
     cluster = arena.cluster
     number = int(cluster.ok("debug delay --submit", "0.001").err.split()[-1])
     cluster.ok("job wait", str(number))
-    with stopped(arena) as data:
+    with pause_master(arena) as data:
         path = data / "queue" / "serial"
         path.write_bytes(content)
         started = cluster.start_master()
@@ -187,7 +187,7 @@ def test_serial_of_jobs_set_back(arena: Arena) -> None:
     cluster = arena.cluster
     number = int(cluster.ok("debug delay --submit", "0.001").err.split()[-1])
     cluster.ok("job wait", str(number))
-    with stopped(arena) as data:
+    with pause_master(arena) as data:
         (data / "queue" / "serial").write_text("1\n")
         assert cluster.start_master().code == 0
         newer = cluster.ok("debug delay --submit", "0.001").err.split()[-1]
@@ -210,7 +210,7 @@ def test_journal_of_the_queue_with_garbage(arena: Arena) -> None:
 def test_old_data_directory_is_restored(arena: Arena) -> None:
     """The other candidates know better."""
     cluster = arena.cluster
-    with stopped(arena) as data:
+    with pause_master(arena) as data:
         old = cluster.directory / "old"
         shutil.copytree(data, old, symlinks=True)
         arena.restart()
@@ -229,7 +229,7 @@ def test_old_data_directory_is_restored(arena: Arena) -> None:
 
 def test_config_data_with_names_that_are_paths(arena: Arena) -> None:
     """A name that leads out of a directory does not come from the file either."""
-    with stopped(arena) as data:
+    with pause_master(arena) as data:
         path = data / "config.data"
         found = json.loads(path.read_bytes())
         [one] = [item for item in found["instances"].values() if item["name"] == WEB1]

@@ -50,7 +50,7 @@ HARMLESS = {
 
 @pytest.mark.parametrize("name", HEADS)
 def test_http_head(arena: Arena, name: str) -> None:
-    with arena.held(), arena.rapi.dial(arena.rapi.fresh_address()) as sock:
+    with arena.check_served(), arena.rapi.dial(arena.rapi.fresh_address()) as sock:
         sock.settimeout(5)
         answer = b""
         with contextlib.suppress(OSError):
@@ -84,7 +84,7 @@ BODIES = {
 def test_http_json_body(arena: Arena, name: str) -> None:
     head = POST + b"Authorization: " + basic(arena.rapi.user, arena.rapi.password).encode()
     body = BODIES[name]
-    with arena.held(), arena.rapi.dial(arena.rapi.fresh_address()) as sock:
+    with arena.check_served(), arena.rapi.dial(arena.rapi.fresh_address()) as sock:
         sock.settimeout(20)
         sock.sendall(
             head

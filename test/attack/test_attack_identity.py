@@ -30,7 +30,7 @@ def candidate(arena: Arena, node: str = "node1") -> Path:
 
 
 def test_noded_call_without_a_certificate(arena: Arena) -> None:
-    with arena.held():
+    with arena.check_served():
         assert arena.call("version", [], None)[0] in (0, 403)
 
 
@@ -39,7 +39,7 @@ def test_noded_call_with_a_foreign_certificate(arena: Arena, tmp_path: Path, nam
     """Of another authority, whatever name it has."""
     file = tmp_path / "own.pem"
     certs.write(file, certs.issue_client(certs.create_ca("cluster.example.com"), name))
-    with arena.held():
+    with arena.check_served():
         assert arena.call("version", [], file)[0] in (0, 403)
 
 
@@ -77,12 +77,12 @@ def test_noded_call_with_a_certificate_that_nobody_has_on_record(
     """Of the right authority, with the name of the master, and not the one of the master."""
     file = tmp_path / "second.pem"
     certs.write(file, certs.issue_client(own_authority(arena), "node1.example.com"))
-    with arena.held():
+    with arena.check_served():
         assert arena.call("version", [], file)[0] in (0, 403)
 
 
 def test_noded_call_with_a_server_certificate(arena: Arena) -> None:
-    with arena.held():
+    with arena.check_served():
         assert arena.call("version", [], arena.cluster.paths("node3").server_cert)[0] in (0, 403)
 
 
@@ -119,7 +119,7 @@ def test_upload_to(arena: Arena, path: str) -> None:
     """Even a master candidate replaces none but the files of the cluster."""
     local = arena.cluster.paths("node2").local
     asked = local(path) if path.startswith("/") else path
-    with arena.held():
+    with arena.check_served():
         status, body = arena.call(
             "upload_file_single",
             [asked, [0, "evil"], 0o644, "root", "root", 1.0, 1.0],
@@ -132,7 +132,7 @@ def test_upload_to(arena: Arena, path: str) -> None:
 
 @pytest.mark.parametrize("name", ["__class__", "stop", "_call", "version/../x", "%2e%2e/version"])
 def test_procedure(arena: Arena, name: str) -> None:
-    with arena.held():
+    with arena.check_served():
         assert arena.call(name, [], candidate(arena))[0] in (400, 404)
 
 
@@ -166,7 +166,7 @@ def restart_noded(arena: Arena, node: str, *, may_refuse: bool = False) -> None:
 
 
 def test_writes_without_a_password(arena: Arena) -> None:
-    with arena.held():
+    with arena.check_served():
         for method, path in (
             ("PUT", f"/2/instances/{WEB1}/shutdown"),
             ("DELETE", f"/2/instances/{WEB1}"),
@@ -271,7 +271,7 @@ def test_guesses_of_one_do_not_shut_out_the_token_of_another(arena: Arena) -> No
     assert rapi.ask("GET", "/2/info", token, source=address).status == 200
 
 
-def watched(secret: bytes, stop: threading.Event, seen: set[bytes]) -> None:
+def watch_command_lines(secret: bytes, stop: threading.Event, seen: set[bytes]) -> None:
     """Look for a text in the command lines of all processes but the one that was given it."""
     while not stop.is_set():
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -298,7 +298,7 @@ def test_secret_parameters_are_nowhere(arena: Arena) -> None:
         (system / "create").write_text('#!/bin/sh\ntest -n "$OSP_TOKEN" && test -n "$OSP_KEY"\n')
     seen: set[bytes] = set()
     stop = threading.Event()
-    watcher = threading.Thread(target=watched, args=(secret.encode(), stop, seen))
+    watcher = threading.Thread(target=watch_command_lines, args=(secret.encode(), stop, seen))
     watcher.start()
     try:
         ran = cluster.ok(

@@ -49,7 +49,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_luxi_request(arena: Arena, name: str) -> None:
-    with arena.held():
+    with arena.check_served():
         try:
             answer = arena.raw_luxi(TEXTS[name].encode())
         except errors.GanetiError as err:
@@ -76,7 +76,7 @@ def test_luxi_request(arena: Arena, name: str) -> None:
 )
 def test_catastrophic(arena: Arena, pattern: str) -> None:
     query = {"method": "Query", "args": ["instance", ["name"], ["=~", "name", pattern]]}
-    with arena.held():
+    with arena.check_served():
         threads = [
             threading.Thread(target=arena.raw_luxi, args=(json.dumps(query).encode(),))
             for _ in range(4)
@@ -89,7 +89,7 @@ def test_catastrophic(arena: Arena, pattern: str) -> None:
             assert not thread.is_alive()
 
 
-def refused(arena: Arena, line: str, *words: str) -> None:
+def check_refused(arena: Arena, line: str, *words: str) -> None:
     """A command fails with a clear word; instances and disks stay as they are."""
     before = (arena.cluster.cells("instance list -o name"), arena.cluster.disks())
     ran = arena.cluster.gnt(line, *words)
@@ -117,7 +117,7 @@ ADD = "instance add -n node2 -t diskless --no-nics"
     ids=lambda name: f"{name[:12]!a}",
 )
 def test_name_of_an_instance(arena: Arena, name: str) -> None:
-    refused(arena, f"{ADD} -o noop", "--", name)
+    check_refused(arena, f"{ADD} -o noop", "--", name)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_name_of_an_instance(arena: Arena, name: str) -> None:
 def test_instance_with(arena: Arena, kind: str, words: tuple[str, ...]) -> None:
     template = "file" if "file" in kind else "diskless"
     disk = () if template == "diskless" or "adopt" in kind else ("--disk", "0:size=4M")
-    refused(arena, f"instance add -n node2 -t {template}", *disk, *words, "evil.example.com")
+    check_refused(arena, f"instance add -n node2 -t {template}", *disk, *words, "evil.example.com")
 
 
 def test_symlink_in_file_storage(arena: Arena) -> None:
@@ -145,7 +145,7 @@ def test_symlink_in_file_storage(arena: Arena) -> None:
     outside = arena.cluster.directory / "outside"
     outside.mkdir()
     (storage / "link.example.com").symlink_to(outside)
-    refused(
+    check_refused(
         arena,
         "instance add -n node2 -o noop -t file --disk 0:size=4M --no-nics",
         "link.example.com",
@@ -168,7 +168,7 @@ def test_symlink_in_file_storage(arena: Arena) -> None:
 )
 def test_rapi_path(arena: Arena, path: str) -> None:
     who = (arena.rapi.user, arena.rapi.password)
-    with arena.held():
+    with arena.check_served():
         got = arena.ask("GET", path, who)
         assert 400 <= got.status < 500
         assert b"Traceback" not in got.body
@@ -182,7 +182,7 @@ def submit(arena: Arena, *opcodes: dict[str, Any]) -> int:
 @pytest.mark.parametrize("depends", [[[-1, []]], [[0, []]], [[10**9, []]], [[10**30, []]]], ids=str)
 def test_dependency(arena: Arena, depends: list[Any]) -> None:
     """Refused, or the job ends as one whose dependency is not there."""
-    with arena.held():
+    with arena.check_served():
         try:
             number = submit(arena, {**DELAY, "depends": depends})
         except (errors.OpPrereqError, errors.ParameterError, errors.JobQueueError):
@@ -207,7 +207,7 @@ def test_dependency_cycle(arena: Arena) -> None:
 
 def test_one_job_with_5000_opcodes(arena: Arena) -> None:
     """Refused, or others do not notice."""
-    with arena.held():
+    with arena.check_served():
         try:
             number = submit(arena, *[DELAY] * 5000)
         except errors.OpPrereqError:
@@ -243,7 +243,7 @@ def test_20_clients_want_different_things_of_one_instance(arena: Arena) -> None:
         for verb in verbs[number % 5 :] + verbs[: number % 5]:
             codes.append(arena.cluster.gnt(f"instance {verb}", WEB1, timeout=200).code)
 
-    with arena.held():
+    with arena.check_served():
         threads = [threading.Thread(target=act, args=(number,)) for number in range(4)]
         for thread in threads:
             thread.start()
@@ -256,7 +256,7 @@ def test_20_clients_want_different_things_of_one_instance(arena: Arena) -> None:
 
 
 def test_random_bytes_on_luxi(arena: Arena) -> None:
-    with arena.held():
+    with arena.check_served():
         for _ in range(200):
             sock = unix(arena.cluster.paths().luxi_socket)()
             sock.sendall(os.urandom(300) + b"\x03")

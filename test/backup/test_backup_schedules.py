@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from archive_bench import Disk, describe
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 
 from ganeti.backup.archive import Archive
 from ganeti.backup.definition import Definition
@@ -140,7 +140,7 @@ def open_archive(known: Definition) -> Archive:
 
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    with copied(2, "kvm") as made:
+    with copy_cluster(2, "kvm") as made:
         made.ok(
             "instance add -n node1 -o noop -t sharedfile --disk 0:size=16M --no-nics"
             " -B memory=32M -H kvm:boot_order=disk",

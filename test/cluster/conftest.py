@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 from storage_nodes import GROUP, StorageNodes
 
 from ganeti.storage.registry import TEMPLATES
@@ -13,7 +13,7 @@ from ganeti.storage.registry import TEMPLATES
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with copied(3) as made:
+    with copy_cluster(3) as made:
         yield made
 
 
@@ -27,7 +27,7 @@ def storage_cluster(
     and break is written at :class:`storage_nodes.StorageNodes`. Give fake instances as usual
     (``-o noop``); write to their disks through ``nodes.path("node1", "drbd0")``.
     """
-    with copied(3) as made:
+    with copy_cluster(3) as made:
         roots = {f"node{number}": made.root(f"node{number}") for number in (1, 2, 3)}
         nodes = StorageNodes(tmp_path_factory.mktemp("storage"), roots)
         enabled = [name for name in ("drbd", "plain") if name in TEMPLATES]

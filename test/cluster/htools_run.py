@@ -24,10 +24,10 @@ def argv(program: str, *words: str) -> list[str]:
 def run(cluster: Cluster, program: str, *words: str, timeout: float = 120) -> Ran:
     """Run one of our programs on the master."""
     command = [f"ganeti.htools.{program}", *words]
-    return _ran(command_server.shared().run(command, cluster.env(), timeout))
+    return _ran(command_server.find_shared().run(command, cluster.env(), timeout))
 
 
-def compiled(program: str, *words: str, timeout: float = 120) -> Ran:
+def run_debian(program: str, *words: str, timeout: float = 120) -> Ran:
     """Run one of Debian's programs."""
     command = [str(COMPILED[-1]), *words]
     env = {**os.environ, "HTOOLS": program}

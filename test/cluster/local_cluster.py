@@ -40,13 +40,13 @@ class Ran:
 def tool(verb: str, directory: Path, *words: str, timeout: float = 120) -> Ran:
     """Run tools/local-cluster."""
     argv = [command_server.LOCAL_CLUSTER, verb, "--dir", str(directory), *words]
-    result = command_server.shared().run(argv, os.environ, timeout)
+    result = command_server.find_shared().run(argv, os.environ, timeout)
     return Ran(result.returncode, result.stdout, result.stderr)
 
 
 def run_program(argv: list[str], env: dict[str, str], timeout: float = 120) -> Ran:
     """Run what the command server can run; nothing that it writes may be a traceback."""
-    result = command_server.shared().run(argv, env, timeout)
+    result = command_server.find_shared().run(argv, env, timeout)
     assert "Traceback" not in result.stderr + result.stdout, result.stderr
     return Ran(result.returncode, result.stdout, result.stderr)
 
@@ -75,9 +75,8 @@ class Cluster:
         return paths.Paths(self.root(node))
 
     def env(self, node: str = "node1") -> dict[str, str]:
-        shell = (
-            f"{command_server.shared().python} {REPOSITORY / 'tools' / 'local-cluster'} shell --dir"
-        )
+        python = command_server.find_shared().python
+        shell = f"{python} {REPOSITORY / 'tools' / 'local-cluster'} shell --dir"
         return {
             **os.environ,
             "PYTHONPATH": str(REPOSITORY),
@@ -131,7 +130,7 @@ class Cluster:
     def start_daemon(self, name: str, node: str = "node1", *options: str) -> Ran:
         """Start one of ``services.ALL``; returns when it is ready or has refused."""
         argv = [services.ALL[name].module, *options]
-        result = command_server.shared().run(argv, self.env(node), 60)
+        result = command_server.find_shared().run(argv, self.env(node), 60)
         return Ran(result.returncode, result.stdout, result.stderr)
 
     def start_master(self) -> Ran:
@@ -160,7 +159,7 @@ class CopiedCluster(Cluster):
 
     The first of a kind in a test process is made as usual, stopped and kept. The next ones are
     that one again: same directory, addresses, certificates and uuids. Its daemons come from
-    :mod:`command_server`. One at a time of each kind; use :func:`copied`.
+    :mod:`command_server`. One at a time of each kind; use :func:`copy_cluster`.
     """
 
     def __init__(self, directory: Path, original: Path, nodes: int, hypervisor: str) -> None:
@@ -194,7 +193,7 @@ _in_use: set[str] = set()
 
 
 @contextlib.contextmanager
-def copied(nodes: int, hypervisor: str = "fake") -> Iterator[Cluster]:
+def copy_cluster(nodes: int, hypervisor: str = "fake") -> Iterator[Cluster]:
     """A cluster in which nothing has happened yet; gone after the block."""
     kind = next(
         name

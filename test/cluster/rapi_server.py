@@ -108,7 +108,7 @@ class Api:
         assert answer.status == 200, answer.body
         return answer.value
 
-    def raw(self, data: bytes) -> bytes:
+    def send_raw(self, data: bytes) -> bytes:
         """Bytes to the server, and everything it sends until it hangs up."""
         with self.dial() as sock:
             sock.sendall(data)
@@ -125,7 +125,7 @@ class Api:
         assert found["status"] in ("success", "error", "canceled")
         return found
 
-    def done(self, request: str, value: Any = None, **headers: str) -> dict[str, Any]:
+    def run_job(self, request: str, value: Any = None, **headers: str) -> dict[str, Any]:
         """Submit a job and wait until it has succeeded."""
         answer = self.ask(request, value, **headers)
         assert answer.status == 200, answer.body

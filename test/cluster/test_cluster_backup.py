@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 from waiting import wait_for
 
 from ganeti import constants
@@ -27,7 +27,7 @@ _EXPORT = 'echo 5 >&$EXP_SIZE_FD; printf "%s" "$EXPORT_INDEX$OS_NAME"'
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Three nodes, with an OS without scripts for export and import, and one with these."""
-    with copied(3) as made:
+    with copy_cluster(3) as made:
         for node in NODES:
             for name in ("plain", "upper"):
                 shutil.copytree(_noop(made), _os(made, node, name))

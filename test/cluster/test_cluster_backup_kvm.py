@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from fake_agent import agent
-from local_cluster import Cluster, copied, tool
+from local_cluster import Cluster, copy_cluster, tool
 from rapi_server import Api
 from test_cluster_moves import kill_noded
 from waiting import wait_for
@@ -72,9 +72,9 @@ class Guest:
     def backup(self, *options: str) -> tuple[str, int, int]:
         """Mode, bytes read and stored of a new backup."""
         self.cluster.ok("backup run", *options, NAME)
-        return self.last()
+        return self.read_last()
 
-    def last(self) -> tuple[str, int, int]:
+    def read_last(self) -> tuple[str, int, int]:
         line = self.cluster.ok(f"backup history {FIELDS}", NAME).lines[-1]
         mode, read, stored = line.split(":")
         return mode, int(read), int(stored)
@@ -96,7 +96,7 @@ def checksum(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def guest() -> Iterator[Guest]:
-    with copied(2, "kvm") as made:
+    with copy_cluster(2, "kvm") as made:
         made.ok(
             "instance add -n node1 -o noop -t sharedfile --disk 0:size=64M --no-nics"
             " -B memory=32M -H kvm:boot_order=disk",
@@ -262,7 +262,7 @@ def test_a_damaged_manifest_fails_only_its_own_backup(guest: Guest) -> None:
     damaged.write_text("{")
     ran = cluster.ok("backup run", NAME)
     assert f"backup {damaged.stem} cannot be built on, so all of the disks was stored" in ran.out
-    assert guest.last()[0] == "full"
+    assert guest.read_last()[0] == "full"
     history = "backup history --no-headers --separator=@ -o id,size,proof"
     lines = [line for line in cluster.ok(history, NAME).lines if line.startswith(damaged.stem)]
     assert len(lines) == 1

@@ -115,13 +115,13 @@ def test_instance_add(cluster: Cluster, words: tuple[str, ...], text: str) -> No
 
 
 @pytest.fixture(scope="module")
-def taken(cluster: Cluster) -> Iterator[None]:
+def existing_instance(cluster: Cluster) -> Iterator[None]:
     assert cluster.add("taken.example.com").code == 0
     yield
     cluster.ok("instance remove -f", "taken.example.com")
 
 
-@pytest.mark.usefixtures("taken")
+@pytest.mark.usefixtures("existing_instance")
 class TestWithAnInstance:
     def test_name_is_taken(self, cluster: Cluster) -> None:
         ran = cluster.add("taken.example.com")

@@ -55,7 +55,7 @@ def console(rapi: RapiDaemon) -> Iterator[WebSocketClient]:
         yield made
 
 
-def opened(rapi: RapiDaemon, instance: str = WEB1) -> list[tuple[str, str]]:
+def list_open(rapi: RapiDaemon, instance: str = WEB1) -> list[tuple[str, str]]:
     found = rapi.ask("GET", f"/2/instances/{instance}/consoles", ("reader", "pw")).value
     return sorted((item["user"], item["mode"]) for item in found["open"])
 
@@ -69,7 +69,7 @@ def test_what_is_typed_comes_back_and_is_noted(rapi: RapiDaemon, console: WebSoc
     assert b"\x1b]0;title\x07<script>" in console.read_until(
         b"<script>\r\n\xff\x1b]0;title\x07<script>"
     )
-    assert opened(rapi) == [("typist", "control")]
+    assert list_open(rapi) == [("typist", "control")]
     log = (rapi.paths.log / "master-daemon.log").read_text()
     assert f"console of instance {WEB1}" in log
     assert '"user":"typist"' in log.replace(" ", "")
@@ -104,7 +104,7 @@ def test_those_who_look_see_the_same_and_type_nothing(
         viewer.send(b"sneaky\n")
         console.send(b"second\n")
         assert b"sneaky" not in viewer.read_until(b"second\r\nsecond\r\n")
-        assert opened(rapi) == [("typist", "control"), ("typist", "view")]
+        assert list_open(rapi) == [("typist", "control"), ("typist", "view")]
 
 
 def test_another_takes_over(rapi: RapiDaemon, console: WebSocketClient) -> None:
@@ -170,7 +170,7 @@ def test_a_guest_that_does_not_run_has_no_console(rapi: RapiDaemon) -> None:
     console.send(b"x\n")
     console.read_until(b"x")
     console.close()
-    wait_for(lambda: opened(rapi, WEB2) == [], "the console is closed")
+    wait_for(lambda: list_open(rapi, WEB2) == [], "the console is closed")
     rapi.cluster.ok("instance shutdown", WEB2)
     got = rapi.ask(
         "POST", f"/2/instances/{WEB2}/console-ticket", ("typist", "pw"), body={"kind": "serial"}
@@ -197,7 +197,7 @@ def test_fifty_readers_that_do_not_read_hold_up_nobody(rapi: RapiDaemon) -> None
             more.receive()
         assert ended.value.code == 4003
         assert threads(rapi.pid()) <= before + 1
-    wait_for(lambda: opened(rapi) == [], "all are closed")
+    wait_for(lambda: list_open(rapi) == [], "all are closed")
 
 
 def test_a_dead_node_ends_the_console_and_nothing_else(rapi: RapiDaemon) -> None:

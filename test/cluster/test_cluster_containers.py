@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, copied, tool
+from local_cluster import Cluster, copy_cluster, tool
 from waiting import wait_for
 
 from ganeti import constants
@@ -51,8 +51,8 @@ NODE = "node2"
 
 
 @pytest.fixture(scope="module")
-def mixed() -> Iterator[Cluster]:
-    with copied(2) as made:
+def mixed_cluster() -> Iterator[Cluster]:
+    with copy_cluster(2) as made:
         for node in ("node1", "node2"):
             _install_os(made.paths(node).os_search_path[1] / "tree")
         made.ok("cluster modify --enabled-hypervisors", "fake,chroot,lxc")
@@ -85,19 +85,21 @@ def calls(cluster: Cluster, hypervisor: str, name: str) -> list[str]:
     ("hypervisor", "after_reboot"),
     [("chroot", ["start", "stop", "start"]), ("lxc", ["start", "start"])],
 )
-def test_life_of_an_instance(mixed: Cluster, hypervisor: str, after_reboot: list[str]) -> None:
+def test_life_of_an_instance(
+    mixed_cluster: Cluster, hypervisor: str, after_reboot: list[str]
+) -> None:
     if hypervisor == "lxc" and shutil.which("lxc-start") is None:
         pytest.skip("LXC is not installed")
     name = f"{hypervisor}1.example.com"
-    added = mixed.gnt(
+    added = mixed_cluster.gnt(
         f"instance add -n {NODE} -o tree -t file --disk 0:size=16M --no-nics -B memory=32M,vcpus=1",
         "-H",
         hypervisor,
         name,
     )
     assert added.code == 0, added.err
-    assert state(mixed, name) == ["running", hypervisor, "32", "1"]
-    shown = mixed.ok("instance console --show-cmd", name).out
+    assert state(mixed_cluster, name) == ["running", hypervisor, "32", "1"]
+    shown = mixed_cluster.ok("instance console --show-cmd", name).out
     assert f"{NODE}.example.com" in shown
     assert ("chroot " if hypervisor == "chroot" else "lxc-console ") in shown
 
@@ -105,47 +107,49 @@ def test_life_of_an_instance(mixed: Cluster, hypervisor: str, after_reboot: list
         """What ran in the guest; it may run before its first process has written anything."""
         found: list[str] = []
 
-        def enough() -> bool:
-            found[:] = calls(mixed, hypervisor, name)
+        def has_enough() -> bool:
+            found[:] = calls(mixed_cluster, hypervisor, name)
             return found.count("start") >= count
 
-        wait_for(enough, f"start number {count} of the guest")
+        wait_for(has_enough, f"start number {count} of the guest")
         return found
 
     wait_for_starts(1)
-    mixed.ok("instance reboot --type=soft", name)
+    mixed_cluster.ok("instance reboot --type=soft", name)
     assert wait_for_starts(2) == after_reboot
-    mixed.ok("instance reboot --type=hard", name)
+    mixed_cluster.ok("instance reboot --type=hard", name)
     wait_for_starts(3)
-    migrated = mixed.gnt("instance migrate --force", name)
+    migrated = mixed_cluster.gnt("instance migrate --force", name)
     assert migrated.code != 0
-    assert state(mixed, name)[0] == "running"
-    mixed.ok("instance shutdown --timeout=10", name)
-    assert state(mixed, name)[0] == "ADMIN_down"
-    mixed.ok("instance startup", name)
+    assert state(mixed_cluster, name)[0] == "running"
+    mixed_cluster.ok("instance shutdown --timeout=10", name)
+    assert state(mixed_cluster, name)[0] == "ADMIN_down"
+    mixed_cluster.ok("instance startup", name)
     assert wait_for_starts(4).count("start") == 4
-    mixed.ok("instance remove --force --shutdown-timeout=10", name)
-    assert mixed.cells("instance list -o name") == []
-    assert mounts.tree(mixed.root(NODE), mounts.read()) == []
+    mixed_cluster.ok("instance remove --force --shutdown-timeout=10", name)
+    assert mixed_cluster.cells("instance list -o name") == []
+    assert mounts.tree(mixed_cluster.root(NODE), mounts.read()) == []
 
 
-def test_a_container_whose_first_process_was_killed_runs_again(mixed: Cluster) -> None:
+def test_a_container_whose_first_process_was_killed_runs_again(mixed_cluster: Cluster) -> None:
     if shutil.which("lxc-start") is None:
         pytest.skip("LXC is not installed")
     name = "lxc2.example.com"
     words = ["-o", "tree", "-t", "file", "--disk", "0:size=16M", "--no-nics", "-H", "lxc"]
-    mixed.ok(f"instance add -n {NODE}", *words, name)
-    wait_for(lambda: _calls_or_none(mixed, name) == ["start"], "the container begins")
-    lxcpath = str(mixed.paths(NODE).lxc)
+    mixed_cluster.ok(f"instance add -n {NODE}", *words, name)
+    wait_for(lambda: _calls_or_none(mixed_cluster, name) == ["start"], "the container begins")
+    lxcpath = str(mixed_cluster.paths(NODE).lxc)
     asked = process.run(["lxc-info", "-P", lxcpath, "-n", name, "-p", "-H"], timeout=30)
     os.kill(int(asked.stdout), signal.SIGKILL)
-    wait_for(lambda: len(_calls_or_none(mixed, name)) == 2, "it begins again", 60)
+    wait_for(lambda: len(_calls_or_none(mixed_cluster, name)) == 2, "it begins again", 60)
     [job] = [
-        row[0] for row in mixed.cells("job list -o id,summary") if f"STARTUP({name})" in row[1]
+        row[0]
+        for row in mixed_cluster.cells("job list -o id,summary")
+        if f"STARTUP({name})" in row[1]
     ]
-    mixed.ok("job watch", job)
-    assert state(mixed, name)[0] == "running"
-    mixed.ok("instance remove --force --shutdown-timeout=10", name)
+    mixed_cluster.ok("job watch", job)
+    assert state(mixed_cluster, name)[0] == "running"
+    mixed_cluster.ok("instance remove --force --shutdown-timeout=10", name)
 
 
 def _calls_or_none(cluster: Cluster, name: str) -> list[str]:
@@ -156,27 +160,27 @@ def _calls_or_none(cluster: Cluster, name: str) -> list[str]:
         return []
 
 
-def test_restarted_node_daemon_and_verify(mixed: Cluster) -> None:
+def test_restarted_node_daemon_and_verify(mixed_cluster: Cluster) -> None:
     """A chroot and a fake instance on one node go on; the cluster has nothing to complain of."""
-    assert mixed.add("fake1.example.com").code == 0
+    assert mixed_cluster.add("fake1.example.com").code == 0
     words = ["-o", "tree", "-t", "file", "--disk", "0:size=16M", "--no-nics", "-H", "chroot"]
-    mixed.ok(f"instance add -n {NODE}", *words, "chroot2.example.com")
-    pid = mixed.pid(constants.NODED, NODE)
+    mixed_cluster.ok(f"instance add -n {NODE}", *words, "chroot2.example.com")
+    pid = mixed_cluster.pid(constants.NODED, NODE)
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     assert process.wait_exit(pid, 10)
-    assert tool("start-node", mixed.directory, NODE).code == 0
-    mixed.ok("cluster verify")
-    infos = mixed.ok("instance info", "chroot2.example.com").out
+    assert tool("start-node", mixed_cluster.directory, NODE).code == 0
+    mixed_cluster.ok("cluster verify")
+    infos = mixed_cluster.ok("instance info", "chroot2.example.com").out
     assert "init_script: default (/ganeti-chroot)" in infos
-    assert mixed.cells("instance list -o name,status,hypervisor") == [
+    assert mixed_cluster.cells("instance list -o name,status,hypervisor") == [
         ["chroot2.example.com", "running", "chroot"],
         ["fake1.example.com", "running", "fake"],
     ]
-    mixed.ok("instance remove --force", "fake1.example.com")
+    mixed_cluster.ok("instance remove --force", "fake1.example.com")
 
 
-def test_what_cannot_be_is_refused_with_its_reason(mixed: Cluster) -> None:
+def test_what_cannot_be_is_refused_with_its_reason(mixed_cluster: Cluster) -> None:
     words = ["-o", "tree", "-t", "file", "--disk", "0:size=16M", "--no-nics"]
     for hypervisor, text in (
         ("chroot:init_script=start", "init_script"),
@@ -185,23 +189,25 @@ def test_what_cannot_be_is_refused_with_its_reason(mixed: Cluster) -> None:
         ("lxc:devices=all", "devices"),
         ("lxc:extra_cgroups=nosuch", "nosuch"),
     ):
-        ran = mixed.gnt(f"instance add -n {NODE} -H {hypervisor}", *words, "bad.example.com")
+        ran = mixed_cluster.gnt(
+            f"instance add -n {NODE} -H {hypervisor}", *words, "bad.example.com"
+        )
         assert ran.code != 0
         assert text in ran.err
-    ran = mixed.gnt(
+    ran = mixed_cluster.gnt(
         f"instance add -n {NODE} -H chroot -o noop -t file --disk 0:size=4M --no-nics",
         "empty.example.com",
     )
     assert "has the OS definition made a file system on disk 0?" in ran.err
-    mixed.gnt("instance remove --force", "empty.example.com")
-    assert mixed.cells("instance list -o name") == [["chroot2.example.com"]]
+    mixed_cluster.gnt("instance remove --force", "empty.example.com")
+    assert mixed_cluster.cells("instance list -o name") == [["chroot2.example.com"]]
 
 
-def test_killed_node_and_end_of_the_cluster(mixed: Cluster) -> None:
+def test_killed_node_and_end_of_the_cluster(mixed_cluster: Cluster) -> None:
     """Guests go with their node, also when the cluster is torn down around them."""
-    assert tool("kill-node", mixed.directory, NODE).code == 0
-    assert mounts.tree(mixed.root(NODE), mounts.read()) == []
-    assert tool("start-node", mixed.directory, NODE).code == 0
-    assert state(mixed, "chroot2.example.com")[0] == "ERROR_down"
-    mixed.ok("instance startup", "chroot2.example.com")
-    assert calls(mixed, "chroot", "chroot2.example.com") == ["start", "start"]
+    assert tool("kill-node", mixed_cluster.directory, NODE).code == 0
+    assert mounts.tree(mixed_cluster.root(NODE), mounts.read()) == []
+    assert tool("start-node", mixed_cluster.directory, NODE).code == 0
+    assert state(mixed_cluster, "chroot2.example.com")[0] == "ERROR_down"
+    mixed_cluster.ok("instance startup", "chroot2.example.com")
+    assert calls(mixed_cluster, "chroot", "chroot2.example.com") == ["start", "start"]

@@ -14,7 +14,7 @@ from storage_nodes import StorageNodes
 
 pytestmark = pytest.mark.long
 
-HOOKS = contract.recorded("hooks")
+HOOKS = contract.read_recorded("hooks")
 WEB, DB, APP = "web.example.com", "db.example.com", "app.example.com"
 ADD = "instance add -o noop --no-nics --disk 0:size=8M"
 #: What runs all hooks, in this order.
@@ -69,7 +69,7 @@ LINES = (
 )  # fmt: skip
 
 
-def tell(cluster: Cluster, node: str, path: str, phase: str) -> None:
+def put_hook(cluster: Cluster, node: str, path: str, phase: str) -> None:
     """Put a hook that writes down its variables."""
     directory = cluster.paths(node).hooks / f"{path}-{phase}.d"
     directory.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def tell(cluster: Cluster, node: str, path: str, phase: str) -> None:
     script.chmod(0o755)
 
 
-def told(cluster: Cluster) -> Iterator[tuple[str, dict[str, str]]]:
+def list_runs(cluster: Cluster) -> Iterator[tuple[str, dict[str, str]]]:
     """``path phase`` and variables of every hook that ran."""
     for file in sorted((cluster.directory / "told").iterdir()):
         lines = (line.partition("=") for line in file.read_text().splitlines())
@@ -90,7 +90,7 @@ def told(cluster: Cluster) -> Iterator[tuple[str, dict[str, str]]]:
         yield f"{env['GANETI_HOOKS_PATH']} {env['GANETI_HOOKS_PHASE']}", env
 
 
-def wanted_hooks() -> dict[str, list[str]]:
+def expect_hooks() -> dict[str, list[str]]:
     """``path phase`` -> the variables that a script finds, besides those of its object."""
     operations = {
         f"{facts['path']} {phase}": facts["env"]
@@ -109,10 +109,10 @@ def submit(cluster: Cluster, *ops: dict[str, Any]) -> None:
 
 def test_every_hook_runs(storage_cluster: tuple[Cluster, StorageNodes]) -> None:
     cluster, _nodes = storage_cluster
-    wanted = wanted_hooks()
+    wanted = expect_hooks()
     for node in ("node1", "node2", "node3"):
         for name in wanted:
-            tell(cluster, node, *name.split())
+            put_hook(cluster, node, *name.split())
     cluster.ok("cluster modify --default-iallocator hail")
     submit(cluster, {"OP_ID": "OP_CLUSTER_POST_INIT"})
     for line in LINES:
@@ -129,7 +129,7 @@ def test_every_hook_runs(storage_cluster: tuple[Cluster, StorageNodes]) -> None:
         cluster.ok("node remove", node)
     cluster.ok("cluster destroy --yes-do-it")
     found: dict[str, set[str]] = {}
-    for name, env in told(cluster):
+    for name, env in list_runs(cluster):
         found.setdefault(name, set()).update(env)
     variables = [(name, key) for name, keys in wanted.items() for key in keys]
     contract.hold("hooks", wanted, found)
@@ -177,7 +177,7 @@ def api(cluster: Cluster) -> Api:
 def test_every_request_is_known_and_answered(api: Api) -> None:
     """Right or wrong: none is answered by 501, and none by an error of the server."""
     wanted, have = [], []
-    for path, resource in contract.recorded("rapi")["resources"].items():
+    for path, resource in contract.read_recorded("rapi")["resources"].items():
         where = path
         for place, text in PLACES.items():
             where = where.replace(place, text)

@@ -121,7 +121,7 @@ def test_the_node_daemon_of_the_master_must_answer(cluster: Cluster) -> None:
 
 
 def test_secrets_are_the_same_on_all_nodes_afterwards(cluster: Cluster) -> None:
-    def found() -> list[tuple[bytes, ...]]:
+    def list_secrets() -> list[tuple[bytes, ...]]:
         result = []
         for node in NODES:
             where = cluster.paths(node)
@@ -129,12 +129,12 @@ def test_secrets_are_the_same_on_all_nodes_afterwards(cluster: Cluster) -> None:
             result.append(tuple(path.read_bytes() if path.exists() else b"" for path in listed))
         return result
 
-    before = found()
+    before = list_secrets()
     cluster.ok(
         "cluster renew-crypto --new-cluster-domain-secret --new-confd-hmac-key"
         " --new-spice-certificate"
     )
-    after = found()
+    after = list_secrets()
     assert len(set(after)) == 1
     assert all(old != new for old, new in zip(before[0], after[0], strict=True))
     authority = cluster.paths().spice_ca_cert.read_bytes()

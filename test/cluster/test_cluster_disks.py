@@ -205,13 +205,13 @@ def test_settings(cluster: Cluster) -> None:
 
 
 @pytest.fixture(scope="class")
-def started(cluster: Cluster) -> Iterator[None]:
+def running_guest(cluster: Cluster) -> Iterator[None]:
     cluster.ok("instance startup", NAME)
     yield
     cluster.ok("instance shutdown", NAME)
 
 
-@pytest.mark.usefixtures("started")
+@pytest.mark.usefixtures("running_guest")
 class TestRunning:
     def test_devices_come_and_go(self, cluster: Cluster) -> None:
         cluster.ok("instance modify --disk add:size=4m --net add:link=br1", NAME)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 
 from ganeti import constants, paths
 from ganeti.base import jsonio, process, services
@@ -81,7 +81,7 @@ def test_nodes_are_well_until_something_breaks(cluster: Cluster) -> None:
 )
 def test_the_clock_of_another_node_is_minutes_away(tmp_path: Path, ahead: int, words: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(SHIFT)
-    with copied(2) as cluster:
+    with copy_cluster(2) as cluster:
         services.stop(constants.NODED, cluster.paths("node2"))
         env = cluster.env("node2")
         env["PYTHONPATH"] = f"{tmp_path}:{env['PYTHONPATH']}"
@@ -98,7 +98,7 @@ def test_the_clock_of_another_node_is_minutes_away(tmp_path: Path, ahead: int, w
 
 
 def test_a_server_that_cannot_be_a_node_is_refused_before_it_is_changed(tmp_path: Path) -> None:
-    with copied(2) as cluster:
+    with copy_cluster(2) as cluster:
         cluster.ok("node remove", "node2.example.com")
         services.stop(constants.NODED, cluster.paths("node2"))
         address = cluster.paths("node2").hosts.read_text().split("\n")[3].split()[0]

@@ -303,7 +303,7 @@ def test_candidates_that_cannot_write_are_named_with_the_cause(cluster: Cluster)
     cluster.ok("cluster verify")
 
 
-def same(one: Path, other: Path) -> bool:
+def have_same_content(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.read_bytes() == other.read_bytes()
 
 
@@ -316,7 +316,7 @@ def test_candidates_have_the_same_files_in_the_end(cluster: Cluster) -> None:
         where = cluster.paths(node)
         copy = where.queue / master.name
         wait_for(
-            lambda copy=copy: same(master, copy),
+            lambda copy=copy: have_same_content(master, copy),
             f"the job on {node}",
         )
         text = where.config_file.read_text() + where.journal_file.read_text()

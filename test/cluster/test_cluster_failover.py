@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from https_server import Reply, Request, serve
-from local_cluster import Cluster, Ran, copied, tool
+from local_cluster import Cluster, Ran, copy_cluster, tool
 from waiting import wait_for
 
 from ganeti import constants
@@ -28,9 +28,9 @@ FAILOVER = "cluster master-failover"
 
 
 @pytest.fixture
-def fresh() -> Iterator[Cluster]:
+def fresh_cluster() -> Iterator[Cluster]:
     """Three nodes of which a test may do away with the master."""
-    with copied(3) as made:
+    with copy_cluster(3) as made:
         yield made
 
 
@@ -277,161 +277,169 @@ def recovery_status(cluster: Cluster, node: str) -> dict[str, list[str]]:
     return {**rows, "pause": [line for line in lines if line.startswith("Recovery pauses until")]}
 
 
-def test_old_master_is_dead_and_returns(fresh: Cluster) -> None:
+def test_old_master_is_dead_and_returns(fresh_cluster: Cluster) -> None:
     """A pause of recovery that began under it holds under the new master."""
-    fresh.ok("node modify --node-parameters oob_program=/bin/false node1")
-    fresh.ok("cluster modify --auto-fence-after=30")
-    fresh.ok("cluster recovery pause 1h")
-    pause = recovery_status(fresh, "node1")["pause"]
+    fresh_cluster.ok("node modify --node-parameters oob_program=/bin/false node1")
+    fresh_cluster.ok("cluster modify --auto-fence-after=30")
+    fresh_cluster.ok("cluster recovery pause 1h")
+    pause = recovery_status(fresh_cluster, "node1")["pause"]
     assert len(pause) == 1
-    running = fresh.ok("debug delay --submit", "600").err.split()[-1]
-    wait_for(lambda: fresh.cells("job list --running -o id") == [[running]], "the job to run")
-    fresh.ok("filter add --action PAUSE --predicates", '[["jobid", [">", "id", 0]]]')
-    queued = fresh.ok("debug delay --submit", "0.01").err.split()[-1]
-    rule = fresh.cells("filter list -o uuid")[0][0]
-    kill_node(fresh, "node1")
+    running = fresh_cluster.ok("debug delay --submit", "600").err.split()[-1]
+    wait_for(
+        lambda: fresh_cluster.cells("job list --running -o id") == [[running]], "the job to run"
+    )
+    fresh_cluster.ok("filter add --action PAUSE --predicates", '[["jobid", [">", "id", 0]]]')
+    queued = fresh_cluster.ok("debug delay --submit", "0.01").err.split()[-1]
+    rule = fresh_cluster.cells("filter list -o uuid")[0][0]
+    kill_node(fresh_cluster, "node1")
 
-    plan = fresh.gnt(f"{FAILOVER} --dry-run", node="node2")
+    plan = fresh_cluster.gnt(f"{FAILOVER} --dry-run", node="node2")
     assert "The old master node1.example.com does not answer" in plan.err
-    moved = fresh.gnt(FAILOVER, node="node2", timeout=90)
+    moved = fresh_cluster.gnt(FAILOVER, node="node2", timeout=90)
     assert moved.code == 0, moved.err
-    assert masters(fresh) == ["node2"]
-    paused = recovery_status(fresh, "node2")
+    assert masters(fresh_cluster) == ["node2"]
+    paused = recovery_status(fresh_cluster, "node2")
     assert paused["pause"] == pause
     assert " ".join(paused["node1"]).endswith("is not fenced: recovery pauses")
     assert paused["node1"][2].endswith("s"), "nobody has told it that it needs no lease"
-    wait_for(lambda: recovery_status(fresh, "node2")["node3"][2] == "-", "node3 to be released", 20)
+    wait_for(
+        lambda: recovery_status(fresh_cluster, "node2")["node3"][2] == "-",
+        "node3 to be released",
+        20,
+    )
 
     def status(number: str) -> str:
-        return fresh.ok("job list --no-headers -o status", number, node="node2").out.strip()
+        return fresh_cluster.ok("job list --no-headers -o status", number, node="node2").out.strip()
 
     assert status(running) == "error"
-    assert "the master daemon stopped" in fresh.ok("job info", running, node="node2").out
+    assert "the master daemon stopped" in fresh_cluster.ok("job info", running, node="node2").out
     assert status(queued) == "queued"
-    fresh.ok("filter delete", rule, node="node2")
+    fresh_cluster.ok("filter delete", rule, node="node2")
     wait_for(lambda: status(queued) == "success", "the queued job to go on")
 
-    revive(fresh, "node1")
-    refused = masterd(fresh, "node1")
+    revive(fresh_cluster, "node1")
+    refused = masterd(fresh_cluster, "node1")
     assert refused.code == constants.EXIT_NOTMASTER
     assert "node2.example.com" in refused.err
-    wait_for(lambda: masters(fresh) == ["node2"], "the refused daemon to end")
+    wait_for(lambda: masters(fresh_cluster) == ["node2"], "the refused daemon to end")
 
-    def sent_away() -> bool:
-        ran = fresh.gnt("cluster info", node="node1")
+    def is_sent_away() -> bool:
+        ran = fresh_cluster.gnt("cluster info", node="node1")
         return ran.code == constants.EXIT_NOTMASTER and "node2.example.com" in ran.err
 
-    wait_for(sent_away, "node1 to know the master", timeout=40)
-    ours = fresh.paths("node2").queue / f"job-{queued}"
-    copy = fresh.paths("node1").queue / f"job-{queued}"
+    wait_for(is_sent_away, "node1 to know the master", timeout=40)
+    ours = fresh_cluster.paths("node2").queue / f"job-{queued}"
+    copy = fresh_cluster.paths("node1").queue / f"job-{queued}"
     wait_for(
         lambda: ours.exists() and copy.exists() and copy.read_bytes() == ours.read_bytes(),
         "the jobs to be on node1",
     )
-    fresh.ok("cluster recovery continue", node="node2")
-    granted = recovery_status(fresh, "node2")
+    fresh_cluster.ok("cluster recovery continue", node="node2")
+    granted = recovery_status(fresh_cluster, "node2")
     assert granted["pause"] == []
     assert granted["node3"][2].endswith("s")
 
 
-def test_frozen_master_is_fenced(fresh: Cluster) -> None:
+def test_frozen_master_is_fenced(fresh_cluster: Cluster) -> None:
     """A master daemon that sleeps through its own end does no harm when it wakes up."""
-    pid = fresh.pid(MASTERD)
+    pid = fresh_cluster.pid(MASTERD)
     assert pid
     os.kill(pid, signal.SIGSTOP)
-    kill_noded = fresh.pid(constants.NODED)
+    kill_noded = fresh_cluster.pid(constants.NODED)
     assert kill_noded
     os.kill(kill_noded, signal.SIGKILL)  # so that nobody can stop the master daemon
     process.wait_exit(kill_noded, 10)
-    assert fresh.gnt(FAILOVER, node="node3", timeout=90).code == 0
-    fresh.ok("cluster add-tags", "new", node="node3")
+    assert fresh_cluster.gnt(FAILOVER, node="node3", timeout=90).code == 0
+    fresh_cluster.ok("cluster add-tags", "new", node="node3")
     os.kill(pid, signal.SIGCONT)
-    late = fresh.gnt("cluster add-tags", "old")
+    late = fresh_cluster.gnt("cluster add-tags", "old")
     assert late.code != 0
     wait_for(lambda: not process.is_alive(pid), "the old master to step down")
-    revive(fresh, "node1")
-    assert tags(fresh, "node3") == ["new"]
+    revive(fresh_cluster, "node1")
+    assert tags(fresh_cluster, "node3") == ["new"]
 
     def state(node: str) -> ConfigData:
-        return read_config(fresh.paths(node)).data
+        return read_config(fresh_cluster.paths(node)).data
 
     wait_for(lambda: state("node1") == state("node3"), "node1 to have the state")
 
 
-def test_an_old_master_that_was_set_offline_hears_that_nodes_refuse_it(fresh: Cluster) -> None:
-    kill_node(fresh, "node1")
-    assert fresh.gnt(FAILOVER, node="node2", timeout=90).code == 0
-    fresh.ok("node modify --offline yes node1", node="node2")
-    revive(fresh, "node1")
-    ended = masterd(fresh, "node1")
+def test_an_old_master_that_was_set_offline_hears_that_nodes_refuse_it(
+    fresh_cluster: Cluster,
+) -> None:
+    kill_node(fresh_cluster, "node1")
+    assert fresh_cluster.gnt(FAILOVER, node="node2", timeout=90).code == 0
+    fresh_cluster.ok("node modify --offline yes node1", node="node2")
+    revive(fresh_cluster, "node1")
+    ended = masterd(fresh_cluster, "node1")
     assert ended.code != 0
     assert "nodes answer, but refuse this one" in ended.err
     assert "recover-quorum" not in ended.err
 
 
-def test_needs_a_majority(fresh: Cluster) -> None:
-    kill_node(fresh, "node1")
-    kill_node(fresh, "node3")
-    before = fresh.paths("node2").config_file.read_bytes()
-    refused = fresh.gnt(FAILOVER, node="node2", timeout=90)
+def test_needs_a_majority(fresh_cluster: Cluster) -> None:
+    kill_node(fresh_cluster, "node1")
+    kill_node(fresh_cluster, "node3")
+    before = fresh_cluster.paths("node2").config_file.read_bytes()
+    refused = fresh_cluster.gnt(FAILOVER, node="node2", timeout=90)
     assert refused.code == constants.EXIT_NOTMASTER
     assert "only 1 of 3 nodes answered, 2 are needed" in refused.err
-    assert masters(fresh) == []
-    assert fresh.paths("node2").config_file.read_bytes() == before
-    forced = fresh.gnt(f"{FAILOVER} --no-voting --yes-do-it", node="node2", timeout=90)
+    assert masters(fresh_cluster) == []
+    assert fresh_cluster.paths("node2").config_file.read_bytes() == before
+    forced = fresh_cluster.gnt(f"{FAILOVER} --no-voting --yes-do-it", node="node2", timeout=90)
     assert forced.code == 0, forced.err
-    fresh.ok("cluster add-tags", "alone", node="node2")
+    fresh_cluster.ok("cluster add-tags", "alone", node="node2")
     for node in ("node1", "node3"):
-        revive(fresh, node)
-    assert masterd(fresh, "node1").code == constants.EXIT_NOTMASTER
-    wait_for(lambda: masters(fresh) == ["node2"], "the refused daemon to end")
+        revive(fresh_cluster, node)
+    assert masterd(fresh_cluster, "node1").code == constants.EXIT_NOTMASTER
+    wait_for(lambda: masters(fresh_cluster) == ["node2"], "the refused daemon to end")
 
 
-def test_not_without_what_others_know(fresh: Cluster) -> None:
+def test_not_without_what_others_know(fresh_cluster: Cluster) -> None:
     """A candidate that slept while changes were acknowledged must not take over."""
-    kill_node(fresh, "node2")
-    fresh.ok("cluster add-tags", "later")
-    kill_node(fresh, "node1")
-    revive(fresh, "node2")
-    refused = fresh.gnt(FAILOVER, node="node2", timeout=90)
+    kill_node(fresh_cluster, "node2")
+    fresh_cluster.ok("cluster add-tags", "later")
+    kill_node(fresh_cluster, "node1")
+    revive(fresh_cluster, "node2")
+    refused = fresh_cluster.gnt(FAILOVER, node="node2", timeout=90)
     assert refused.code == constants.EXIT_NOTMASTER
     assert "node3.example.com has newer data" in refused.err
-    assert fresh.gnt(FAILOVER, node="node3", timeout=90).code == 0
-    assert tags(fresh, "node3") == ["later"]
+    assert fresh_cluster.gnt(FAILOVER, node="node3", timeout=90).code == 0
+    assert tags(fresh_cluster, "node3") == ["later"]
 
 
-def test_the_drain_flag_is_that_of_the_last_command(fresh: Cluster) -> None:
+def test_the_drain_flag_is_that_of_the_last_command(fresh_cluster: Cluster) -> None:
     """Whatever a candidate missed, or kept from the time when it was the master itself."""
 
     def flag(node: str) -> str:
-        return fresh.ok("cluster queue info", node=node).out.split()[-1]
+        return fresh_cluster.ok("cluster queue info", node=node).out.split()[-1]
 
     def marked(node: str) -> bool:
-        return (fresh.paths(node).queue / "drain").exists()
+        return (fresh_cluster.paths(node).queue / "drain").exists()
 
-    kill_node(fresh, "node2")
-    fresh.ok("cluster queue drain")
-    revive(fresh, "node2")
+    kill_node(fresh_cluster, "node2")
+    fresh_cluster.ok("cluster queue drain")
+    revive(fresh_cluster, "node2")
     wait_for(lambda: marked("node2"), "node2 to get the flag that it missed", 60)
-    kill_node(fresh, "node1")
-    assert fresh.gnt(FAILOVER, node="node2", timeout=90).code == 0
+    kill_node(fresh_cluster, "node1")
+    assert fresh_cluster.gnt(FAILOVER, node="node2", timeout=90).code == 0
     assert flag("node2") == "set"
-    kill_node(fresh, "node3")
-    revive(fresh, "node1")  # with the flag of its own term
+    kill_node(fresh_cluster, "node3")
+    revive(fresh_cluster, "node1")  # with the flag of its own term
     wait_for(
-        lambda: fresh.gnt("cluster queue undrain", node="node2", timeout=90).code == 0,
+        lambda: fresh_cluster.gnt("cluster queue undrain", node="node2", timeout=90).code == 0,
         "node1 to be a candidate with a copy",
         60,
     )
     wait_for(lambda: not marked("node1"), "node1 to lose the flag of its own term", 60)
-    revive(fresh, "node3")  # it missed that the flag was removed
+    revive(fresh_cluster, "node3")  # it missed that the flag was removed
     wait_for(lambda: not marked("node3"), "node3 to hear that the flag was removed", 60)
-    assert fresh.gnt(FAILOVER, node="node3", timeout=90).code == 0
+    assert fresh_cluster.gnt(FAILOVER, node="node3", timeout=90).code == 0
     assert flag("node3") == "unset"
 
 
 def test_two_nodes() -> None:
-    with copied(2) as pair:
+    with copy_cluster(2) as pair:
         pair.ok("cluster add-tags", "kept")
         kill_node(pair, "node1")
         refused = pair.gnt(FAILOVER, node="node2", timeout=90)
@@ -445,36 +453,36 @@ def test_two_nodes() -> None:
         assert masterd(pair, "node1").code == constants.EXIT_NOTMASTER
 
 
-def test_alone_without_any_node_daemon_it_goes_on_from_its_own_term(fresh: Cluster) -> None:
+def test_alone_without_any_node_daemon_it_goes_on_from_its_own_term(fresh_cluster: Cluster) -> None:
     for node in ("node2", "node3"):
-        kill_node(fresh, node)
-    fresh.kill_master()
-    early = masterd(fresh, "node1", "--vote-patience", "0")
+        kill_node(fresh_cluster, node)
+    fresh_cluster.kill_master()
+    early = masterd(fresh_cluster, "node1", "--vote-patience", "0")
     assert early.code == 1  # systemd starts it again
     assert "only 1 of 3 nodes answered" in early.err
-    kill_node(fresh, "node1")
-    alone = masterd(fresh, "node1", "--no-voting", "--yes-do-it")
+    kill_node(fresh_cluster, "node1")
+    alone = masterd(fresh_cluster, "node1", "--no-voting", "--yes-do-it")
     assert alone.code == 0, alone.err
-    fresh.ok("cluster add-tags", "kept")
-    fresh.kill_master()
+    fresh_cluster.ok("cluster add-tags", "kept")
+    fresh_cluster.kill_master()
     for node in ("node1", "node2", "node3"):
-        revive(fresh, node)
-    again = masterd(fresh, "node1")
+        revive(fresh_cluster, node)
+    again = masterd(fresh_cluster, "node1")
     assert again.code == 0, again.err
-    assert tags(fresh, "node1") == ["kept"]
+    assert tags(fresh_cluster, "node1") == ["kept"]
 
 
-def test_the_administrator_may_give_changes_up(fresh: Cluster) -> None:
+def test_the_administrator_may_give_changes_up(fresh_cluster: Cluster) -> None:
     """With --no-voting it does not matter what other nodes know."""
-    kill_node(fresh, "node2")
-    fresh.ok("cluster add-tags", "given-up")
-    kill_node(fresh, "node1")
-    revive(fresh, "node2")
-    forced = fresh.gnt(f"{FAILOVER} --no-voting --yes-do-it", node="node2", timeout=90)
+    kill_node(fresh_cluster, "node2")
+    fresh_cluster.ok("cluster add-tags", "given-up")
+    kill_node(fresh_cluster, "node1")
+    revive(fresh_cluster, "node2")
+    forced = fresh_cluster.gnt(f"{FAILOVER} --no-voting --yes-do-it", node="node2", timeout=90)
     assert forced.code == 0, forced.err
-    assert tags(fresh, "node2") == []
-    fresh.ok("cluster add-tags", "kept", node="node2")
+    assert tags(fresh_cluster, "node2") == []
+    fresh_cluster.ok("cluster add-tags", "kept", node="node2")
     wait_for(
-        lambda: read_config(fresh.paths("node3")).cluster.tags == ("kept",),
+        lambda: read_config(fresh_cluster.paths("node3")).cluster.tags == ("kept",),
         "node3 to follow the new master",
     )

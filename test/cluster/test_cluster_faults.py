@@ -37,7 +37,7 @@ def write_os(cluster: Cluster, name: str, create: str, *, mode: int = 0o755) -> 
 
 
 @pytest.fixture
-def held(cluster: Cluster) -> Iterator[Path]:
+def held_os(cluster: Cluster) -> Iterator[Path]:
     """An OS ``held`` whose create script says that it began and waits until a file appears."""
     gate = cluster.directory / "gate"
     gate.unlink(missing_ok=True)
@@ -117,25 +117,25 @@ def test_hypervisor_that_fails(cluster: Cluster) -> None:
     assert cluster.cells("instance list -o name") == []
 
 
-def test_name_is_taken_by_a_job_in_flight(cluster: Cluster, held: Path) -> None:
+def test_name_is_taken_by_a_job_in_flight(cluster: Cluster, held_os: Path) -> None:
     first = begin(cluster)
     again = cluster.add(NAME)
     assert again.code == 1
     assert NAME in again.err
-    held.touch()
+    held_os.touch()
     _out, err = first.communicate(timeout=30)
     assert first.returncode == 0, err
     cluster.ok("instance remove -f", NAME)
 
 
-def test_master_dies_during_a_creation(cluster: Cluster, held: Path) -> None:
+def test_master_dies_during_a_creation(cluster: Cluster, held_os: Path) -> None:
     adding = begin(cluster)
     number = cluster.cells("job list --running -o id")[0][0]
     cluster.kill_master()
     adding.kill()
     adding.communicate()
     assert cluster.start_master().code == 0
-    held.touch()
+    held_os.touch()
     assert cluster.cells("job list -o status", number) == [["error"]]
     told = cluster.ok("job info", number).out
     assert "gnt-cluster verify" in told
@@ -153,7 +153,7 @@ def test_master_dies_during_a_creation(cluster: Cluster, held: Path) -> None:
     cluster.ok("instance remove -f", NAME)
 
 
-def test_queued_jobs_survive_the_master(cluster: Cluster, held: Path) -> None:
+def test_queued_jobs_survive_the_master(cluster: Cluster, held_os: Path) -> None:
     adding = begin(cluster)
     blocker = int(cluster.cells("job list --running -o id")[0][0])
     delay = {"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "depends": [[blocker, []]]}
@@ -163,7 +163,7 @@ def test_queued_jobs_survive_the_master(cluster: Cluster, held: Path) -> None:
     adding.kill()
     adding.communicate()
     assert cluster.start_master().code == 0
-    held.touch()
+    held_os.touch()
     for number in ids:
         cluster.ok("job wait", str(number))
     cluster.ok("instance remove -f", NAME)

@@ -68,7 +68,7 @@ def fill(both: Both, disk: str) -> str:
     return checksum(both, disk)
 
 
-def refused(cluster: Cluster, line: str, text: str) -> None:
+def check_refused(cluster: Cluster, line: str, text: str) -> None:
     """The command fails with a text, and nothing changes."""
     before = cluster.config()
     ran = cluster.gnt(line)
@@ -101,7 +101,7 @@ def test_a_disk_without_an_instance(
     assert value(cluster, "spare", "size") == "16"
     assert checksum(storage_cluster, "spare") == written
     cluster.ok("disk modify --mode rw spare")
-    refused(cluster, "disk modify --spindles 2 spare", "exclusive storage is not active")
+    check_refused(cluster, "disk modify --spindles 2 spare", "exclusive storage is not active")
     cluster.ok("disk rename spare other")
     cluster.ok("disk add-tags other c")
     cluster.ok("disk remove-tags other a")
@@ -111,7 +111,7 @@ def test_a_disk_without_an_instance(
     assert uuid in cluster.ok("cluster search-tags ^c$").out
     cluster.ok("cluster verify")
     cluster.ok("disk remove -f other")
-    refused(cluster, "disk info other", "disk 'other' is not known")
+    check_refused(cluster, "disk info other", "disk 'other' is not known")
     cluster.ok("cluster verify")
 
 
@@ -141,7 +141,7 @@ def test_data_goes_along(storage_cluster: Both) -> None:
     cluster.ok("instance modify -t drbd -n node3", TWO)
     assert cluster.cells("instance list -o disk_template", TWO) == [["drbd"]]
     assert checksum(storage_cluster, "data") == written
-    refused(cluster, f"instance modify -t drbd {TWO}", "already has disk template drbd")
+    check_refused(cluster, f"instance modify -t drbd {TWO}", "already has disk template drbd")
     cluster.ok("instance modify -t file", TWO)
     cluster.ok("instance modify --disk data:detach", TWO)
     cluster.ok("instance modify -t file", ONE)
@@ -224,13 +224,13 @@ def test_what_cannot_be_done(storage_cluster: Both) -> None:
         ("node remove node3", "still holds 1 detached disk (far)"),
         (f"instance modify --disk add:size=4m,dev_type=drbd {ONE}", "needs a secondary node"),
     ):
-        refused(cluster, line, text)
+        check_refused(cluster, line, text)
     cluster.ok("node modify --offline=yes -f node3")
-    refused(cluster, "disk remove -f far", "node node3.example.com is marked offline")
+    check_refused(cluster, "disk remove -f far", "node node3.example.com is marked offline")
     cluster.ok("node modify --offline=no -f node3")
     cluster.ok("disk detach near")
     place(storage_cluster, "near").unlink()
-    refused(cluster, f"disk attach near {ONE}", "is not there on node node2.example.com")
+    check_refused(cluster, f"disk attach near {ONE}", "is not there on node node2.example.com")
     told = cluster.gnt("cluster verify").out
     assert f"gnt-disk remove {value(cluster, 'near', 'uuid')} forgets it" in told
     cluster.ok("disk remove -f near far")
@@ -243,7 +243,7 @@ def test_mixed_disks_are_each_handled_as_they_are(storage_cluster: Both) -> None
     assert cluster.cells("instance list -o disk_template,snodes", TWO) == [
         ["mixed", "node3.example.com"]
     ]
-    refused(cluster, f"instance modify --disk add:size=4m {TWO}", "say how disk 3 is stored")
+    check_refused(cluster, f"instance modify --disk add:size=4m {TWO}", "say how disk 3 is stored")
     cluster.ok("instance startup", TWO)
     cluster.ok("cluster verify")
     cluster.ok("cluster verify-disks")
@@ -259,7 +259,7 @@ def test_mixed_disks_are_each_handled_as_they_are(storage_cluster: Both) -> None
         (f"instance move -f -n node1 {TWO}", "disk/2 of instance two.example.com cannot be copied"),
         (f"instance replace-disks -s --disks 1 {TWO}", "disk/1 of two.example.com has template"),
     ):
-        refused(cluster, line, text)
+        check_refused(cluster, line, text)
     cluster.ok("disk grow p 4m")
     cluster.ok("instance replace-disks -s", TWO)
     cluster.ok("instance replace-disks -n node1", TWO)
@@ -317,7 +317,7 @@ def test_a_running_guest_gets_and_gives_a_disk(storage_cluster: Both) -> None:
     [volume] = nodes.volumes("node2")
     assert nodes.tags("node2", *volume.split("/")) == [f"originstname+{ONE}"]
     assert sorted(path.name for path in links.iterdir()) == [f"{ONE}:0", f"{ONE}:1"]
-    refused(cluster, "disk detach --no-hotplug hot", "cannot be removed or detached while")
+    check_refused(cluster, "disk detach --no-hotplug hot", "cannot be removed or detached while")
     cluster.ok("disk detach hot")
     assert [path.name for path in links.iterdir()] == [f"{ONE}:0"]
     assert checksum(storage_cluster, "hot") == written

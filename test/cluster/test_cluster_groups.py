@@ -10,7 +10,7 @@ from local_cluster import Cluster
 
 
 @pytest.fixture(autouse=True)
-def one_group_again(cluster: Cluster) -> Iterator[None]:
+def restored_group(cluster: Cluster) -> Iterator[None]:
     yield
     cluster.ok("group assign-nodes default", "node1", "node2", "node3")
     for [name] in cluster.cells("group list -o name"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 from test_cluster_watcher import kill, watch
 from waiting import wait_for
 
@@ -168,13 +168,13 @@ def test_its_user_shut_it_down(cluster: Cluster) -> None:
     guest(cluster).unlink()
     wait_for(lambda: f"shutdown {WEB} (the user" in log(cluster), "it is recorded")
     script.unlink()
-    [[wanted, source]] = _settled(cluster, "admin_state,admin_state_source")
+    [[wanted, source]] = _settle_fields(cluster, "admin_state,admin_state_source")
     assert (wanted, source) == ("down", "user")
     assert starts(cluster) == known
     cluster.ok("cluster modify --user-shutdown no")
 
 
-def _settled(cluster: Cluster, fields: str) -> list[list[str]]:
+def _settle_fields(cluster: Cluster, fields: str) -> list[list[str]]:
     """Fields of the instance when all jobs have ended."""
     wait_for(
         lambda: (
@@ -292,7 +292,7 @@ def test_a_node_that_is_no_candidate_may_tell_of_its_own_guests_only(
 @pytest.mark.qemu
 @pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="QEMU is not installed")
 def test_a_real_guest_that_was_killed_runs_again_and_one_that_moved_does_not() -> None:
-    with copied(2, "kvm") as cluster:
+    with copy_cluster(2, "kvm") as cluster:
         cluster.ok(
             "instance add -n node1 -o bootsector+beat -t sharedfile --disk 0:size=4M --no-nics", WEB
         )

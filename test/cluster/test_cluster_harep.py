@@ -24,7 +24,7 @@ def cluster(storage_cluster: Both) -> Cluster:
 
 
 @pytest.fixture
-def calm(cluster: Cluster) -> Iterator[Cluster]:
+def repaired_cluster(cluster: Cluster) -> Iterator[Cluster]:
     """No repairs are on record afterwards, and all nodes are back."""
     yield cluster
     for node in cluster.names[1:]:
@@ -67,100 +67,104 @@ def away_from_the_master(cluster: Cluster) -> str:
     return "node3.example.com"
 
 
-def test_nothing_happens_without_a_tag(calm: Cluster) -> None:
-    calm.ok("node modify --offline yes", "node3.example.com")
-    ran = harep(calm)
+def test_nothing_happens_without_a_tag(repaired_cluster: Cluster) -> None:
+    repaired_cluster.ok("node modify --offline yes", "node3.example.com")
+    ran = harep(repaired_cluster)
     assert ran.lines == ["2 instances: 2 not under repair"]
-    assert tags(calm, WEB) == []
+    assert tags(repaired_cluster, WEB) == []
 
 
-def test_a_repair_that_tags_do_not_allow_is_noted_once(calm: Cluster) -> None:
-    calm.ok("cluster add-tags", f"{PREFIX}fix-storage")
-    calm.ok("node modify --offline yes", "node2.example.com")
+def test_a_repair_that_tags_do_not_allow_is_noted_once(repaired_cluster: Cluster) -> None:
+    repaired_cluster.ok("cluster add-tags", f"{PREFIX}fix-storage")
+    repaired_cluster.ok("node modify --offline yes", "node2.example.com")
     for _ in range(2):
-        ran = harep(calm)
+        ran = harep(repaired_cluster)
         assert f"{WEB}: needs failover, its tags allow no more than fix-storage" in ran.out
-        [tag] = tags(calm, WEB)
+        [tag] = tags(repaired_cluster, WEB)
         assert tag.startswith(f"{PREFIX}result:failover:")
         assert tag.endswith(":enoperm:")
 
 
-def test_suspension_wins(calm: Cluster) -> None:
-    calm.ok("instance add-tags", WEB, f"{PREFIX}failover")
-    calm.ok("cluster add-tags", f"{PREFIX}suspend")
-    calm.ok("node modify --offline yes", "node2.example.com")
-    assert f"{WEB}: needs failover, repairs are suspended" in harep(calm).out
+def test_suspension_wins(repaired_cluster: Cluster) -> None:
+    repaired_cluster.ok("instance add-tags", WEB, f"{PREFIX}failover")
+    repaired_cluster.ok("cluster add-tags", f"{PREFIX}suspend")
+    repaired_cluster.ok("node modify --offline yes", "node2.example.com")
+    assert f"{WEB}: needs failover, repairs are suspended" in harep(repaired_cluster).out
 
 
-def test_lost_disks_are_made_again_elsewhere(calm: Cluster) -> None:
-    node = away_from_the_master(calm)
-    calm.ok("instance add-tags", DB, f"{PREFIX}reinstall")
-    calm.ok("node modify --offline yes", node)
-    ran = harep(calm)
+def test_lost_disks_are_made_again_elsewhere(repaired_cluster: Cluster) -> None:
+    node = away_from_the_master(repaired_cluster)
+    repaired_cluster.ok("instance add-tags", DB, f"{PREFIX}reinstall")
+    repaired_cluster.ok("node modify --offline yes", node)
+    ran = harep(repaired_cluster)
     assert f"{DB}: begins reinstall: new disks on node" in ran.out
-    [tag] = finish(calm, DB)
+    [tag] = finish(repaired_cluster, DB)
     assert ":success:" in tag
-    [[after]] = calm.cells("instance list -o pnode", DB)
+    [[after]] = repaired_cluster.cells("instance list -o pnode", DB)
     assert after != node
 
 
-def test_a_failed_repair_waits_for_people(calm: Cluster) -> None:
+def test_a_failed_repair_waits_for_people(repaired_cluster: Cluster) -> None:
     """A repair whose job is gone counts as failed; nothing more is tried until its tag is."""
-    node = away_from_the_master(calm)
-    calm.ok("instance add-tags", DB, f"{PREFIX}reinstall")
-    calm.ok("instance add-tags", DB, f"{PREFIX}pending:reinstall:some-uuid:1700000000:999999")
-    ran = harep(calm)
+    node = away_from_the_master(repaired_cluster)
+    repaired_cluster.ok("instance add-tags", DB, f"{PREFIX}reinstall")
+    repaired_cluster.ok(
+        "instance add-tags", DB, f"{PREFIX}pending:reinstall:some-uuid:1700000000:999999"
+    )
+    ran = harep(repaired_cluster)
     assert f"{DB}: reinstall ended with failure (job 999999)" in ran.out
-    [tag] = [tag for tag in tags(calm, DB) if "some-uuid" in tag]
+    [tag] = [tag for tag in tags(repaired_cluster, DB) if "some-uuid" in tag]
     assert tag.startswith(f"{PREFIX}result:reinstall:some-uuid:")
     assert ":failure:999999" in tag
-    calm.ok("node modify --offline yes", node)
-    assert f"{DB}: an earlier repair failed; remove its tag" in harep(calm).out
-    assert tags(calm, DB) == sorted([f"{PREFIX}reinstall", tag])
+    repaired_cluster.ok("node modify --offline yes", node)
+    assert f"{DB}: an earlier repair failed; remove its tag" in harep(repaired_cluster).out
+    assert tags(repaired_cluster, DB) == sorted([f"{PREFIX}reinstall", tag])
 
 
-def test_a_repair_that_was_interrupted_is_one_job(calm: Cluster) -> None:
+def test_a_repair_that_was_interrupted_is_one_job(repaired_cluster: Cluster) -> None:
     """Its tag was there, its job not yet: the same identifier makes at most one job."""
-    node = away_from_the_master(calm)
-    calm.ok("instance add-tags", DB, f"{PREFIX}reinstall")
-    calm.ok("instance add-tags", DB, f"{PREFIX}pending:reinstall:uuid-7:1700000000:")
-    harep(calm)
-    assert tags(calm, DB) == [f"{PREFIX}reinstall"], "it is well: the repair is not needed"
-    calm.ok("instance add-tags", DB, f"{PREFIX}pending:reinstall:uuid-8:1700000000:")
-    calm.ok("node modify --offline yes", node)
-    harep(calm)
-    [tag] = [tag for tag in tags(calm, DB) if ":pending:" in tag]
+    node = away_from_the_master(repaired_cluster)
+    repaired_cluster.ok("instance add-tags", DB, f"{PREFIX}reinstall")
+    repaired_cluster.ok("instance add-tags", DB, f"{PREFIX}pending:reinstall:uuid-7:1700000000:")
+    harep(repaired_cluster)
+    assert tags(repaired_cluster, DB) == [f"{PREFIX}reinstall"], (
+        "it is well: the repair is not needed"
+    )
+    repaired_cluster.ok("instance add-tags", DB, f"{PREFIX}pending:reinstall:uuid-8:1700000000:")
+    repaired_cluster.ok("node modify --offline yes", node)
+    harep(repaired_cluster)
+    [tag] = [tag for tag in tags(repaired_cluster, DB) if ":pending:" in tag]
     assert tag.startswith(f"{PREFIX}pending:reinstall:uuid-8:1700000000:")
     assert tag.rpartition(":")[2].isdigit()
-    [tag] = finish(calm, DB)
+    [tag] = finish(repaired_cluster, DB)
     assert ":uuid-8:" in tag
 
 
-def test_a_lost_primary_node(calm: Cluster, storage_cluster: Both) -> None:
+def test_a_lost_primary_node(repaired_cluster: Cluster, storage_cluster: Both) -> None:
     """The last one: node2 is really gone."""
     storage_cluster[1].power_cut("node2")
-    assert tool("kill-node", calm.directory, "node2").code == 0
-    calm.ok("cluster add-tags", f"{PREFIX}failover")
-    calm.ok("node modify --offline yes", "node2.example.com")
-    dry = harep(calm, "--dry-run")
+    assert tool("kill-node", repaired_cluster.directory, "node2").code == 0
+    repaired_cluster.ok("cluster add-tags", f"{PREFIX}failover")
+    repaired_cluster.ok("node modify --offline yes", "node2.example.com")
+    dry = harep(repaired_cluster, "--dry-run")
     assert f"{WEB}: would begin failover: starts on node3.example.com" in dry.out
-    assert tags(calm, WEB) == []
-    harep(calm, "--reason", "night shift")
-    [tag] = tags(calm, WEB)
+    assert tags(repaired_cluster, WEB) == []
+    harep(repaired_cluster, "--reason", "night shift")
+    [tag] = tags(repaired_cluster, WEB)
     assert tag.startswith(f"{PREFIX}pending:failover:")
-    info = calm.ok("job info", tag.rpartition(":")[2]).out
+    info = repaired_cluster.ok("job info", tag.rpartition(":")[2]).out
     assert "'night shift'" in info
-    [tag] = finish(calm, WEB)
+    [tag] = finish(repaired_cluster, WEB)
     assert f"{PREFIX}result:failover:" in tag
     assert ":success:" in tag
-    assert calm.cells("instance list -o pnode", WEB) == [["node3.example.com"]]
+    assert repaired_cluster.cells("instance list -o pnode", WEB) == [["node3.example.com"]]
     # The next run finds the mirror on a lost node.
-    calm.ok("instance remove-tags", WEB, tag)
-    harep(calm)
-    [tag] = finish(calm, WEB)
+    repaired_cluster.ok("instance remove-tags", WEB, tag)
+    harep(repaired_cluster)
+    [tag] = finish(repaired_cluster, WEB)
     assert f"{PREFIX}result:fix-storage:" in tag
     assert ":success:" in tag
-    assert calm.cells("instance list -o pnode,snodes", WEB) == [
+    assert repaired_cluster.cells("instance list -o pnode,snodes", WEB) == [
         ["node3.example.com", "node1.example.com"]
     ]
-    assert "2 instances: 2 healthy" in harep(calm).out
+    assert "2 instances: 2 healthy" in harep(repaired_cluster).out

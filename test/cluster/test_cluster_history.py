@@ -27,7 +27,7 @@ def names(found: dict[str, Any]) -> list[str]:
     return [change["name"] for change in found["changes"]]
 
 
-def refused(cluster: Cluster, line: str, *words: str) -> str:
+def check_refused(cluster: Cluster, line: str, *words: str) -> str:
     ran = cluster.gnt(f"cluster {line}", *words)
     assert ran.code == 1
     assert ran.out == ""
@@ -149,11 +149,11 @@ def test_bad_input_is_refused_in_a_sentence(cluster: Cluster) -> None:
         ("diff now -2h", "name the earlier time first"),
         ("diff 2001-01-01 now", "the history on this node begins at"),
     ):
-        assert text in refused(cluster, line)
+        assert text in check_refused(cluster, line)
     for line in ("history --job x", "history --format xml", "history --kind tree", "diff --since"):
         assert cluster.gnt(f"cluster {line}").code == 2
     for line in ("history a b", "diff now", "diff"):
-        assert "expects" in refused(cluster, line)
+        assert "expects" in check_refused(cluster, line)
     with Client(cluster.paths().luxi_socket) as client:
         with pytest.raises(errors.OpPrereqError, match="has no filter 'name'"):
             client.call("QueryHistory", {"name": "x"})

@@ -218,14 +218,14 @@ def test_the_compiled_programs_read_this_cluster(
 ) -> None:
     ours = htools.run(uneven, "hbal", "-L")
     socket = uneven.paths().luxi_socket
-    theirs = htools.compiled("hbal", f"-L{socket}")
+    theirs = htools.run_debian("hbal", f"-L{socket}")
     assert theirs.code == 0, theirs.err
     assert score(theirs.out) == pytest.approx(score(ours.out), abs=1e-3)
     address = f"https://{remote.user}:{remote.password}@{remote.host}:{remote.port}"
-    over_rapi = htools.compiled("hbal", "-m", address)
+    over_rapi = htools.run_debian("hbal", "-m", address)
     assert over_rapi.code == 0, over_rapi.err
     assert score(over_rapi.out) == pytest.approx(score(ours.out), abs=1e-3)
-    scanned = htools.compiled("hscan", f"-L{socket}", "-d", str(tmp_path))
+    scanned = htools.run_debian("hscan", f"-L{socket}", "-d", str(tmp_path))
     assert scanned.code == 0, scanned.err
     again = htools.run(uneven, "hbal", "-t", str(tmp_path / "LOCAL.data"))
     assert score(again.out) == pytest.approx(score(ours.out), abs=1e-3)

@@ -18,7 +18,7 @@ from typing import Any
 import pycdlib
 import pytest
 from helper_sector import make_disk
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 from rapi_server import Api
 from waiting import wait_for
 
@@ -38,7 +38,7 @@ SECRET = "a word that nobody may see"
 
 @pytest.fixture(scope="module")
 def kvm() -> Iterator[Cluster]:
-    with copied(3, "kvm") as made:
+    with copy_cluster(3, "kvm") as made:
         made.ok("cluster modify -C 2")
         made.ok("node modify -C no node3")
         yield made
@@ -69,7 +69,7 @@ def instance(kvm: Cluster, image: str, tmp_path: Path) -> Iterator[Cluster]:
     kvm.ok("instance remove -f --shutdown-timeout=0", NAME)
 
 
-def kept(cluster: Cluster, node: str) -> list[str]:
+def list_copies(cluster: Cluster, node: str) -> list[str]:
     path = cluster.paths(node).images
     return sorted(item.name for item in path.glob("*.*")) if path.exists() else []
 
@@ -92,10 +92,10 @@ def seed(cluster: Cluster, node: str) -> dict[str, str]:
 def test_candidates_keep_it_and_others_fetch_it(kvm: Cluster, image: str, disk: Path) -> None:
     [[uuid, copies, nodes]] = kvm.cells("image list -o uuid,copies,nodes")
     assert (copies, nodes) == ("2", "node1.example.com,node2.example.com")
-    assert kept(kvm, "node2") == [f"{uuid}.qcow2"]
+    assert list_copies(kvm, "node2") == [f"{uuid}.qcow2"]
     kvm.ok(f"{ADD} -n node3 --no-start --image", image, NAME)
     try:
-        assert kept(kvm, "node3") == []
+        assert list_copies(kvm, "node3") == []
         assert (kvm.paths("node3").image_cache / f"{uuid}.qcow2").exists()
         [path] = kvm.paths("node3").shared_file_storage.resolve().rglob("*disk0")
         assert path.read_bytes() == disk.read_bytes()
@@ -127,16 +127,16 @@ def test_new_candidate_gets_its_copy_and_verify_misses_a_lost_one(kvm: Cluster, 
     kvm.ok("cluster modify -C 3")
     try:
         kvm.ok("node modify -C yes node3")
-        assert kept(kvm, "node3") == [f"{uuid}.qcow2"]
+        assert list_copies(kvm, "node3") == [f"{uuid}.qcow2"]
         (kvm.paths("node2").images / f"{uuid}.qcow2").unlink()
         ran = kvm.gnt("cluster verify")
         assert f"its copy of image {image} is missing; gnt-cluster redist-conf" in ran.out
         kvm.ok("cluster redist-conf")
-        assert kept(kvm, "node2") == [f"{uuid}.qcow2"]
+        assert list_copies(kvm, "node2") == [f"{uuid}.qcow2"]
     finally:
         kvm.ok("cluster modify -C 2")
         kvm.ok("node modify -C no node3")
-    assert kept(kvm, "node3") == []
+    assert list_copies(kvm, "node3") == []
 
 
 @pytest.mark.parametrize(
@@ -161,11 +161,11 @@ def test_what_cannot_be_is_refused(
 def test_image_that_is_refused_leaves_nothing(kvm: Cluster, image: str, tmp_path: Path) -> None:
     path = tmp_path / "page.img"
     path.write_bytes(b"<html>" * 1000)
-    before = kept(kvm, "node1")
+    before = list_copies(kvm, "node1")
     for words in ((str(path),), ("--sha256", "0" * 64, "--format", "raw", str(path))):
         assert kvm.gnt("image add", *words).code == 1
         assert kvm.cells("image list -o name") == [[image]]
-        assert kept(kvm, "node1") == before
+        assert list_copies(kvm, "node1") == before
         assert list(kvm.paths().image_uploads.iterdir()) == []
 
 
@@ -267,14 +267,14 @@ def test_url_whose_download_breaks_off_is_continued(kvm: Cluster, server: Server
 
 def test_remote_api_adds_changes_and_removes_an_image(kvm: Cluster, server: Server) -> None:
     api = Api(kvm)
-    api.done("POST /2/images", {"image_name": "far", "source": f"{server.url}/far.raw"})
+    api.run_job("POST /2/images", {"image_name": "far", "source": f"{server.url}/far.raw"})
     [found] = [item for item in api.get("/2/images?bulk=1") if item["name"] == "far"]
     assert (found["status"], found["disk_size"], found["copies"]) == ("ready", 8, 2)
-    api.done("PUT /2/images/far/modify", {"description": "From far"})
-    api.done("PUT /2/images/far/rename", {"new_name": "near"})
+    api.run_job("PUT /2/images/far/modify", {"description": "From far"})
+    api.run_job("PUT /2/images/far/rename", {"new_name": "near"})
     assert api.get("/2/images/near")["description"] == "From far"
     assert api.ask("GET /2/images/far").status == 404
-    api.done("DELETE /2/images/near")
+    api.run_job("DELETE /2/images/near")
     assert api.ask("GET /2/images/near").status == 404
 
 

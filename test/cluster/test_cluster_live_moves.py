@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 import writing_guest
-from local_cluster import Cluster, copied, tool
-from test_cluster_moves import kill_noded, unsettled
+from local_cluster import Cluster, copy_cluster, tool
+from test_cluster_moves import kill_noded, list_unsettled
 from waiting import wait_for
 
 from ganeti import constants
@@ -93,13 +93,15 @@ class Writer:
         path = self.cluster.paths(node).kvm_log / f"{NAME}-serial.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def said(self, node: str) -> list[int]:
+    def read_numbers(self, node: str) -> list[int]:
         return writing_guest.list_said(self.serial(node))
 
     def goes_on(self) -> None:
         node = self.node
-        before = len(self.said(node))
-        wait_for(lambda: len(self.said(node)) > before + 10, f"the guest to write at {node}", 60)
+        before = len(self.read_numbers(node))
+        wait_for(
+            lambda: len(self.read_numbers(node)) > before + 10, f"the guest to write at {node}", 60
+        )
 
     def check(self) -> None:
         """It runs on one node, with its disks there and nowhere else, and has lost nothing."""
@@ -117,7 +119,7 @@ class Writer:
 
     def _check_numbers(self, node: str) -> None:
         boots = sum(writing_guest.count_boots(self.serial(each)) for each in NODES)
-        said = [number for each in NODES for number in self.said(each)]
+        said = [number for each in NODES for number in self.read_numbers(each)]
         last = max(said)
         for path in self.disks(node):
             assert last <= writing_guest.check_disk(path) <= last + 1
@@ -167,7 +169,7 @@ class Writer:
         self.cluster.ok("instance migrate -f --cleanup", NAME, timeout=120)
         if not self.qemus():
             self.cluster.ok("instance startup", NAME)
-        assert unsettled(self.cluster) == [], out
+        assert list_unsettled(self.cluster) == [], out
         return str(out)
 
     def start_daemons(self) -> None:
@@ -178,7 +180,7 @@ class Writer:
 
 @pytest.fixture(scope="module")
 def writer() -> Iterator[Writer]:
-    with copied(2, "kvm") as made:
+    with copy_cluster(2, "kvm") as made:
         yield Writer(made)
 
 

@@ -37,7 +37,7 @@ def job(cluster: Cluster) -> str:
     return number
 
 
-def shown(cluster: Cluster, *words: str) -> list[tuple[str, ...]]:
+def show_logs(cluster: Cluster, *words: str) -> list[tuple[str, ...]]:
     lines = cluster.ok("job logs", *words).lines
     found = [LINE.fullmatch(line) for line in lines]
     assert None not in found, lines
@@ -45,26 +45,26 @@ def shown(cluster: Cluster, *words: str) -> list[tuple[str, ...]]:
 
 
 def test_lines_of_master_and_nodes_by_time(cluster: Cluster, job: str) -> None:
-    lines = shown(cluster, job)
+    lines = show_logs(cluster, job)
     assert lines[0] == ("node1", "ganeti-masterd", "INFO", "OP_INSTANCE_CREATE runs")
     assert lines[-1] == ("node1", "ganeti-masterd", "INFO", "ended with success")
     calls = [text.partition(":")[0] for node, _program, _level, text in lines if node == "node2"]
     assert {"blockdev_create", "instance_os_add", "instance_start"} <= set(calls)
-    assert {node for node, *_rest in shown(cluster, "--node", "node2", job)} == {"node2"}
-    assert shown(cluster, "--node", "node3", job) == []
+    assert {node for node, *_rest in show_logs(cluster, "--node", "node2", job)} == {"node2"}
+    assert show_logs(cluster, "--node", "node3", job) == []
     [first, *_] = json.loads(cluster.ok("job logs --format=json", job).out)
     assert (first["program"], first["text"]) == ("ganeti-masterd", "OP_INSTANCE_CREATE runs")
 
 
 def test_another_job_is_another_log(cluster: Cluster, job: str) -> None:
     cluster.ok("instance reboot", WEB)
-    texts = [text for *_rest, text in shown(cluster, str(int(job) + 1))]
+    texts = [text for *_rest, text in show_logs(cluster, str(int(job) + 1))]
     assert "instance_reboot: started instance web1.example.com" in texts
     assert not any("instance_os_add" in text for text in texts)
 
 
 def test_an_archived_job_and_files_that_were_rotated(cluster: Cluster, job: str) -> None:
-    before = shown(cluster, job)
+    before = show_logs(cluster, job)
     cluster.ok("job archive", job)
     for node in ("node1", "node2"):
         path = cluster.paths(node).log / "node-daemon.log"
@@ -75,7 +75,7 @@ def test_an_archived_job_and_files_that_were_rotated(cluster: Cluster, job: str)
     master = cluster.paths().log / "master-daemon.log"
     master.rename(master.with_name("master-daemon.log.1"))
     _reopen(cluster, constants.MASTERD)
-    assert shown(cluster, job) == before
+    assert show_logs(cluster, job) == before
 
 
 def _reopen(cluster: Cluster, service: str, node: str = "node1") -> None:
@@ -142,6 +142,6 @@ def test_daemons_that_write_json_are_read_as_well(cluster: Cluster) -> None:
     [record] = [each for each in records if each["message"] == f"started instance {WEB}"]
     assert (record["job"], record["instance"]) == (int(number), WEB)
     assert (record["node"], record["call"]) == ("node2.example.com", "instance_reboot")
-    texts = [(node, text) for node, _program, _level, text in shown(cluster, number)]
+    texts = [(node, text) for node, _program, _level, text in show_logs(cluster, number)]
     assert texts[0] == ("node1", "OP_INSTANCE_REBOOT runs")
     assert ("node2", f"instance_reboot: started instance {WEB}") in texts

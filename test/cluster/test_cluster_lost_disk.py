@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import loop_lvm
 import pytest
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 
 Both = tuple[Cluster, dict[str, loop_lvm.LoopDisks]]
 
@@ -18,11 +18,11 @@ Both = tuple[Cluster, dict[str, loop_lvm.LoopDisks]]
 @pytest.fixture(scope="module")
 def lvm_cluster() -> Iterator[Both]:
     """Two nodes with a volume group ``xenvg`` on three disks each."""
-    reason = loop_lvm.why_not()
+    reason = loop_lvm.explain_unavailable()
     if reason:
         pytest.skip(reason)
     with ExitStack() as stack:
-        made = stack.enter_context(copied(2))
+        made = stack.enter_context(copy_cluster(2))
         disks: dict[str, loop_lvm.LoopDisks] = {}
         for node in ("node1", "node2"):
             home = made.root(node) / "etc/lvm"

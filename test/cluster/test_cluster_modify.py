@@ -8,7 +8,7 @@ import pytest
 from local_cluster import Cluster
 
 
-def shown(cluster: Cluster, key: str) -> str:
+def show(cluster: Cluster, key: str) -> str:
     """A line of gnt-cluster info."""
     for line in cluster.ok("cluster info").lines:
         name, _, value = line.strip().partition(": ")
@@ -39,7 +39,7 @@ def shown(cluster: Cluster, key: str) -> str:
 )
 def test_settings(cluster: Cluster, words: str, key: str, value: str) -> None:
     cluster.ok(f"cluster modify {words}")
-    assert shown(cluster, key) == value
+    assert show(cluster, key) == value
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_nodes_are_asked_before_a_hypervisor_is_enabled(cluster: Cluster) -> Non
     assert "/none" in refused.err
     assert "--force" in refused.err
     cluster.ok("cluster modify --enabled-hypervisors fake,kvm -H kvm:kernel_path=,initrd_path=")
-    assert shown(cluster, "Enabled hypervisors") == "fake, kvm"
+    assert show(cluster, "Enabled hypervisors") == "fake, kvm"
     cluster.ok("cluster modify --enabled-hypervisors fake")
 
 
 def test_os_settings(cluster: Cluster) -> None:
     cluster.ok("os modify --hidden yes --blacklisted yes", "noop")
-    assert shown(cluster, "Hidden OSes") == "noop"
+    assert show(cluster, "Hidden OSes") == "noop"
     assert "blacklisted" in cluster.add("web9.example.com").err
     assert "already" in cluster.ok("os modify --hidden yes", "noop").out
     cluster.ok("os modify --hidden no --blacklisted no", "noop")
@@ -195,19 +195,19 @@ def test_rename(cluster: Cluster) -> None:
 
 
 def test_a_notification_is_changed_and_keeps_the_rest(cluster: Cluster) -> None:
-    def shown() -> list[str]:
+    def show() -> list[str]:
         (row,) = cluster.cells("cluster notify list")
         return row[1:4]
 
     cluster.ok("cluster notify add --command=pager", "--filter=object =~ /x/", "ops")
     modify = "cluster notify modify"
     cluster.ok(modify, "--command=pager --team db", "ops")
-    assert shown() == ["command", "pager --team db", "object =~ /x/"]
+    assert show() == ["command", "pager --team db", "object =~ /x/"]
     cluster.ok(modify, "--filter=", "ops")
-    assert shown()[2] == "-"
+    assert show()[2] == "-"
     made = cluster.ok(modify, "--webhook=https://localhost:1/s3cr3t", "ops").out
     assert "not shown again" in made
-    assert shown()[:2] == ["webhook", "https://localhost:1/..."]
+    assert show()[:2] == ["webhook", "https://localhost:1/..."]
     moved = cluster.ok(modify, "--webhook=https://localhost:2/s3cr3t", "ops")
     assert "not shown again" not in moved.out
     for words, said in (

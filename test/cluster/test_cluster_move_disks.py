@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from local_cluster import Cluster
-from test_cluster_moves import recorded, runs_on, script
+from test_cluster_moves import read_primary, runs_on, script
 from waiting import wait_for
 
 WEB = "web1.example.com"
@@ -47,7 +47,7 @@ def test_disks_arrive_as_they_were(cluster: Cluster, web: list[Path], compress: 
     assert "copying disk/0 (8 MiB)" in out
     assert contents(cluster) == before
     assert all(path.startswith("node3/") for path in cluster.disks())
-    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node3"], "node3")
     sizes = [os.stat(cluster.directory / path).st_blocks * 512 for path in cluster.disks()]
     assert max(sizes) < 3 << 20, "holes were filled"
     assert cluster.ok("cluster verify").code == 0
@@ -67,7 +67,7 @@ def test_a_copy_that_fails_changes_nothing(cluster: Cluster, web: list[Path]) ->
     assert "choose from none, gzip, gzip-fast, gzip-slow" in ran.err
     assert contents(cluster) == before
     assert all(path.startswith("node2/") for path in cluster.disks())
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
 
 
 def test_what_need_not_be_copied(cluster: Cluster) -> None:
@@ -90,7 +90,7 @@ def test_a_running_instance_takes_its_disks_along(
     assert " - disk/0, disk/1: 12 MiB in " in out
     assert contents(cluster) == before
     assert all(path.startswith("node3/") for path in cluster.disks())
-    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node3"], "node3")
     assert cluster.ok("cluster verify").code == 0
 
 
@@ -133,7 +133,7 @@ def test_a_move_that_does_not_end_changes_nothing(
     assert said in ran.err
     assert contents(cluster) == before
     assert all(path.startswith("node2/") for path in cluster.disks())
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
     assert cluster.ok("cluster verify").code == 0
 
 
@@ -146,7 +146,7 @@ def test_a_canceled_move_changes_nothing(cluster: Cluster, web: list[Path]) -> N
     cluster.ok("job cancel --force", job)
     assert "canceled" in cluster.gnt("job watch", job).out
     assert all(path.startswith("node2/") for path in cluster.disks())
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
 
 
 def test_data_that_is_in_the_way_is_not_overwritten(cluster: Cluster, web: list[Path]) -> None:
@@ -169,7 +169,7 @@ def test_only_disks_of_the_node_are_sent(cluster: Cluster, web: list[Path]) -> N
     assert " - disk/0, disk/1: 12 MiB in " in out
     assert contents(cluster) == before
     assert all(path.startswith("node3/") for path in cluster.disks())
-    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node3"], "node3")
     assert cluster.ok("cluster verify").code == 0
     assert "disk/2" not in cluster.ok("instance move -f --live -n node2", WEB).out
     assert contents(cluster) == before

@@ -40,11 +40,11 @@ def runs_on(cluster: Cluster, name: str = WEB) -> list[str]:
     return [node for node in nodes if (cluster.paths(node).fake_hypervisor / name).exists()]
 
 
-def recorded(cluster: Cluster, name: str = WEB) -> str:
+def read_primary(cluster: Cluster, name: str = WEB) -> str:
     return cluster.cells("instance list -o pnode", name)[0][0].partition(".")[0]
 
 
-def unsettled(cluster: Cluster) -> list[str]:
+def list_unsettled(cluster: Cluster) -> list[str]:
     return [
         f"{node} {right['state']}"
         for node in ("node1", "node2", "node3")
@@ -67,7 +67,7 @@ def web(cluster: Cluster) -> Iterator[str]:
             assert tool("start-node", cluster.directory, node).code == 0
         cluster.ok(f"node modify --offline no {node}")
     cluster.ok("instance remove -f --ignore-failures", WEB)
-    assert unsettled(cluster) == []
+    assert list_unsettled(cluster) == []
 
 
 def begin(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
@@ -91,7 +91,7 @@ def begin(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
     return child
 
 
-def ended(child: subprocess.Popen[str]) -> str:
+def await_failure(child: subprocess.Popen[str]) -> str:
     """All that it said, when it has failed."""
     out, err = child.communicate(timeout=60)
     assert child.returncode != 0, out
@@ -104,19 +104,19 @@ def ended(child: subprocess.Popen[str]) -> str:
 def test_there_and_back(cluster: Cluster, web: str) -> None:
     out = cluster.ok("instance migrate -f -n node3", web).out
     assert "migrating instance to node3.example.com" in out
-    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node3"], "node3")
     cluster.ok("instance failover -f -n node1", web)
-    assert (runs_on(cluster), recorded(cluster)) == (["node1"], "node1")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node1"], "node1")
     assert cluster.ok("cluster verify").code == 0
     cluster.ok("instance shutdown", web)
     cluster.ok("instance failover -f -n node2", web)
-    assert (runs_on(cluster), recorded(cluster)) == ([], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == ([], "node2")
     refused = cluster.gnt("instance migrate -f -n node3", web)
     assert refused.code == 1
     assert "it does not run; gnt-instance failover" in refused.err
     cluster.ok("instance migrate -f --allow-failover -n node3", web)
     cluster.ok("instance startup", web)
-    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node3"], "node3")
 
 
 def test_dry_run_moves_nothing(cluster: Cluster, web: str) -> None:
@@ -209,8 +209,8 @@ def test_a_hypervisor_that_fails(
     assert ran.code == 1
     assert "no more of it" in ran.err
     assert "it runs on node node2.example.com" in ran.err
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
-    assert unsettled(cluster) == []
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
+    assert list_unsettled(cluster) == []
     script(cluster, node)
     cluster.ok(f"instance migrate -f -n node3 {how}", web)
 
@@ -219,27 +219,27 @@ def test_a_source_that_dies_on_the_way(cluster: Cluster, web: str) -> None:
     child = begin(cluster)
     (cluster.paths("node2").fake_hypervisor / f".away-{WEB}").unlink()
     script(cluster, "node2")
-    said = ended(child)
+    said = await_failure(child)
     assert "it ended meanwhile and belongs to node node2.example.com" in said
     assert "starting it again on node node2.example.com" in said
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
 
 
 def test_canceled_it_goes_on_where_it_was(cluster: Cluster, web: str) -> None:
     child = begin(cluster)
     number = cluster.cells("job list --running -o id")[0][0]
     cluster.ok("job cancel", number)
-    ended(child)
+    await_failure(child)
     assert cluster.cells("job list -o status", number) == [["canceled"]]
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
-    assert unsettled(cluster) == []
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
+    assert list_unsettled(cluster) == []
 
 
 def test_a_target_that_does_not_answer(cluster: Cluster, web: str) -> None:
     child = begin(cluster)
     kill_noded(cluster, "node3")
     script(cluster, "node2")
-    said = ended(child)
+    said = await_failure(child)
     assert "node node3.example.com does not say whether" in said
     assert runs_on(cluster) == []
     again = cluster.gnt("instance startup", web)
@@ -250,7 +250,7 @@ def test_a_target_that_does_not_answer(cluster: Cluster, web: str) -> None:
     assert verify.code == 1
     assert f"to repair it: gnt-instance migrate --cleanup {WEB}" in verify.out
     cluster.ok("instance migrate -f --cleanup", web)
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
     assert cluster.ok("cluster verify").code == 0
 
 
@@ -259,11 +259,11 @@ def test_a_target_that_is_switched_off_for_good(cluster: Cluster, web: str) -> N
     kill_noded(cluster, "node3")
     (cluster.paths("node3").fake_hypervisor / f".awaited-{WEB}").unlink()
     script(cluster, "node2")
-    ended(child)
+    await_failure(child)
     cluster.ok("node modify --offline yes node3")
     # All had been sent, so the copy there may have run: the old memory must not go on.
     cluster.ok("instance migrate -f --cleanup", web)
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
     assert tool("start-node", cluster.directory, "node3").code == 0
     cluster.ok("node modify --offline no node3")
     cluster.ok("instance migrate -f --cleanup", web)
@@ -280,8 +280,8 @@ def test_a_master_that_dies_on_the_way_is_followed_by_one_that_settles_it(
     assert runs_on(cluster) == []
     assert cluster.start_master().code == 0
     wait_for(lambda: runs_on(cluster), "the new master to settle it")
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
-    wait_for(lambda: not unsettled(cluster), "the record")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
+    wait_for(lambda: not list_unsettled(cluster), "the record")
     rows = cluster.cells("job list -o summary,status")
     assert ["INSTANCE_MIGRATE(web1.example.com)", "success"] in rows
     cluster.ok("instance migrate -f -n node3", web)
@@ -302,8 +302,8 @@ def test_a_master_that_dies_after_the_guest_has_arrived(cluster: Cluster, web: s
     child.wait()
     script(cluster, "node2")
     assert cluster.start_master().code == 0
-    wait_for(lambda: not unsettled(cluster), "the new master to settle it")
-    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    wait_for(lambda: not list_unsettled(cluster), "the new master to settle it")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node3"], "node3")
 
 
 # failing over ------------------------------------------------------------------------------------
@@ -315,10 +315,10 @@ def test_failover_from_a_node_that_does_not_answer(cluster: Cluster, web: str) -
     assert refused.code == 1
     assert "may still run on node2.example.com" in refused.err
     assert "gnt-node modify --offline yes node2.example.com" in refused.err
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
     cluster.ok("node modify --offline yes node2")
     cluster.ok("instance failover -f -n node3", web)
-    assert recorded(cluster) == "node3"
+    assert read_primary(cluster) == "node3"
     # The administrator was wrong: the guest on node2 had never stopped.
     assert runs_on(cluster) == ["node2", "node3"]
     assert tool("start-node", cluster.directory, "node2").code == 0
@@ -331,7 +331,7 @@ def test_failover_from_a_node_that_does_not_answer(cluster: Cluster, web: str) -
     assert careful.code == 1
     assert repair in careful.err
     cluster.ok(f"instance failover -f {repair.removeprefix('failover ')}")
-    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node3"], "node3")
     assert cluster.ok("cluster verify").code == 0
 
 
@@ -360,7 +360,7 @@ def test_a_guest_that_cannot_be_ended_is_not_started_elsewhere(cluster: Cluster,
     ran = cluster.gnt("instance failover -f --shutdown-timeout 1 -n node3", web)
     assert ran.code == 1
     assert "still runs" in ran.err
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
 
 
 def test_a_target_that_cannot_start_it(cluster: Cluster, web: str) -> None:
@@ -368,7 +368,7 @@ def test_a_target_that_cannot_start_it(cluster: Cluster, web: str) -> None:
     ran = cluster.gnt("instance failover -f -n node3", web)
     assert ran.code == 1
     assert "was failed over to node node3.example.com but could not be started there" in ran.err
-    assert (runs_on(cluster), recorded(cluster)) == ([], "node3")
+    assert (runs_on(cluster), read_primary(cluster)) == ([], "node3")
     script(cluster, "node3")
     cluster.ok("instance startup", web)
     assert runs_on(cluster) == ["node3"]
@@ -387,7 +387,7 @@ def test_it_runs_elsewhere_than_recorded(cluster: Cluster, web: str) -> None:
     assert ran.code == 1
     assert "runs on node node3.example.com already" in ran.err
     cluster.ok("instance migrate -f --cleanup", web)
-    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node3"], "node3")
 
 
 # allocators --------------------------------------------------------------------------------------
@@ -398,10 +398,10 @@ def test_an_allocator_chooses_the_target(cluster: Cluster, web: str) -> None:
     script(cluster, "node3", node_info={"*": {"lie": {"memory_free": 9000}}})
     out = cluster.ok("instance migrate -f -I most-free", web).out
     assert "via iallocator most-free: node3.example.com" in out
-    assert recorded(cluster) == "node3"
+    assert read_primary(cluster) == "node3"
     missing = cluster.gnt("instance failover -f -I nosuch", web)
     assert missing.code == 1
     assert "there is no allocator 'nosuch'" in missing.err
     cluster.ok("instance failover -f", web)
-    assert recorded(cluster) != "node3"
+    assert read_primary(cluster) != "node3"
     script(cluster, "node1")

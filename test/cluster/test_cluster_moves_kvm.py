@@ -11,8 +11,8 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from local_cluster import Cluster, copied, tool
-from test_cluster_moves import kill_noded, recorded
+from local_cluster import Cluster, copy_cluster, tool
+from test_cluster_moves import kill_noded, read_primary
 from waiting import wait_for
 
 from ganeti import constants
@@ -30,7 +30,7 @@ NAME = "beat.example.com"
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Cluster]:
-    with copied(2, "kvm") as made:
+    with copy_cluster(2, "kvm") as made:
         made.ok(
             "instance add -n node1 -o bootsector+beat -t sharedfile --disk 0:size=4M --no-nics",
             NAME,
@@ -63,7 +63,7 @@ def qemus(cluster: Cluster) -> dict[str, int]:
 def at(cluster: Cluster) -> str:
     """The one node that has the guest, in its hypervisor and on record."""
     [node] = qemus(cluster)
-    assert recorded(cluster, NAME) == node
+    assert read_primary(cluster, NAME) == node
     return node
 
 
@@ -72,7 +72,7 @@ def counts_on(cluster: Cluster, node: str) -> None:
     wait_for(lambda: len(serial(cluster, node)) > before, f"the guest to go on at {node}", 60)
 
 
-def other(node: str) -> str:
+def name_other(node: str) -> str:
     return "node2" if node == "node1" else "node1"
 
 
@@ -80,7 +80,7 @@ def begin(cluster: Cluster) -> subprocess.Popen[str]:
     """A migration that gets on very slowly."""
     cluster.ok("cluster modify -H kvm:migration_bandwidth=1")
     return subprocess.Popen(
-        cluster.argv("instance", "migrate", "-f", "-n", other(at(cluster)), NAME),
+        cluster.argv("instance", "migrate", "-f", "-n", name_other(at(cluster)), NAME),
         env=cluster.env(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -108,7 +108,7 @@ def test_a_daemon_is_killed_in_the_middle(pair: Cluster, victim: str) -> None:
     if victim == "master":
         pair.kill_master()
     else:
-        kill_noded(pair, source if victim == "source daemon" else other(source))
+        kill_noded(pair, source if victim == "source daemon" else name_other(source))
     if victim == "master":
         child.kill()
         assert pair.start_master().code == 0
@@ -127,7 +127,7 @@ def test_qemu_is_killed_in_the_middle(pair: Cluster, victim: str) -> None:
     source = at(pair)
     child = begin(pair)
     wait_for(lambda: len(qemus(pair)) == 2, "the target to wait", 60)
-    os.kill(qemus(pair)[source if victim == "source" else other(source)], signal.SIGKILL)
+    os.kill(qemus(pair)[source if victim == "source" else name_other(source)], signal.SIGKILL)
     out, _ = child.communicate(timeout=120)
     assert child.returncode != 0, out
     assert at(pair) == source, out

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from local_cluster import Cluster, tool
 from storage_nodes import StorageNodes
-from test_cluster_moves import kill_noded, recorded, runs_on, script
+from test_cluster_moves import kill_noded, read_primary, runs_on, script
 
 from ganeti import constants
 
@@ -56,12 +56,12 @@ def test_there_and_back(web: tuple[Cluster, StorageNodes]) -> None:
     write(nodes)
     out = cluster.ok("instance migrate -f", WEB).out
     assert "dual-master mode" in out
-    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node3"], "node3")
     assert roles(nodes) == {"node2": ("Connected", "Secondary"), "node3": ("Connected", "Primary")}
     assert cluster.cells("instance list -o snodes", WEB) == [["node2.example.com"]]
     assert nodes.path("node3", "drbd0").read_bytes()[:8] == b"precious"
     cluster.ok("instance failover -f", WEB)
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
     assert roles(nodes)["node2"] == ("Connected", "Primary")
     cluster.ok("cluster verify")
     wrong = cluster.gnt("instance migrate -f -n node1", WEB)
@@ -79,7 +79,7 @@ def test_a_failed_migration_leaves_the_mirror_as_it_was(
     script(cluster, node, **{method: {"*": {"fail": "not today"}}})
     ran = cluster.gnt("instance migrate -f", WEB)
     assert "not today" in ran.err
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")
     assert roles(nodes) == {"node2": ("Connected", "Primary"), "node3": ("Connected", "Secondary")}
     assert "dual-master" in ran.out + ran.err
 
@@ -92,7 +92,7 @@ def test_failover_from_a_dead_node_keeps_the_data(web: tuple[Cluster, StorageNod
     (cluster.paths("node2").fake_hypervisor / WEB).unlink()
     cluster.ok("node modify --offline yes node2")
     cluster.ok("instance failover -f", WEB)
-    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node3"], "node3")
     assert nodes.path("node3", "drbd0").read_bytes()[:8] == b"precious"
     nodes.boot("node2")
     assert tool("start-node", cluster.directory, "node2").code == 0
@@ -102,7 +102,7 @@ def test_failover_from_a_dead_node_keeps_the_data(web: tuple[Cluster, StorageNod
 
 
 @pytest.fixture
-def back(web: tuple[Cluster, StorageNodes]) -> Iterator[tuple[Cluster, StorageNodes]]:
+def restored_web(web: tuple[Cluster, StorageNodes]) -> Iterator[tuple[Cluster, StorageNodes]]:
     """Afterwards the instance runs on node2 again, with its copy on node3."""
     cluster, nodes = web
     yield web
@@ -122,8 +122,8 @@ def places(cluster: Cluster) -> list[str]:
     return [name.removesuffix(DOMAIN) for name in cells]
 
 
-def test_failover_to_a_third_node(back: tuple[Cluster, StorageNodes]) -> None:
-    cluster, nodes = back
+def test_failover_to_a_third_node(restored_web: tuple[Cluster, StorageNodes]) -> None:
+    cluster, nodes = restored_web
     write(nodes)
     out = cluster.ok("instance failover -f -n node1", WEB, timeout=120).out
     # the guest is stopped only when the new copy is complete
@@ -138,9 +138,9 @@ def test_failover_to_a_third_node(back: tuple[Cluster, StorageNodes]) -> None:
 
 @pytest.mark.parametrize(("tool_", "match"), [("lvcreate", "disk0_meta"), ("drbdsetup", "attach")])
 def test_a_third_node_that_cannot_take_it(
-    back: tuple[Cluster, StorageNodes], tool_: str, match: str
+    restored_web: tuple[Cluster, StorageNodes], tool_: str, match: str
 ) -> None:
-    cluster, nodes = back
+    cluster, nodes = restored_web
     nodes.fail(tool_, "  scripted failure", node="node1", match=match, times=None)
     ran = cluster.gnt("instance failover -f -n node1", WEB, timeout=120)
     assert ran.code == 1
@@ -151,8 +151,8 @@ def test_a_third_node_that_cannot_take_it(
     assert nodes.volumes("node1") == {}
 
 
-def test_failover_of_a_dead_node_to_a_third_one(back: tuple[Cluster, StorageNodes]) -> None:
-    cluster, nodes = back
+def test_failover_of_a_dead_node_to_a_third_one(restored_web: tuple[Cluster, StorageNodes]) -> None:
+    cluster, nodes = restored_web
     write(nodes)
     nodes.power_cut("node2")
     kill_noded(cluster, "node2")
@@ -168,8 +168,10 @@ def test_failover_of_a_dead_node_to_a_third_one(back: tuple[Cluster, StorageNode
         nodes.run("node2", "lvremove", "-f", name)
 
 
-def test_a_stopped_instance_goes_to_a_third_node(back: tuple[Cluster, StorageNodes]) -> None:
-    cluster, nodes = back
+def test_a_stopped_instance_goes_to_a_third_node(
+    restored_web: tuple[Cluster, StorageNodes],
+) -> None:
+    cluster, nodes = restored_web
     cluster.ok("instance shutdown", WEB)
     cluster.ok("instance failover -f -n node1", WEB, timeout=120)
     assert (runs_on(cluster), places(cluster)) == ([], ["node1", "node2"])
@@ -185,4 +187,4 @@ def test_a_copy_that_is_not_complete_is_not_taken(web: tuple[Cluster, StorageNod
     assert ran.code == 1
     assert "is not up to date on node node3.example.com" in ran.err
     assert "--ignore-consistency allows it" in ran.err
-    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert (runs_on(cluster), read_primary(cluster)) == (["node2"], "node2")

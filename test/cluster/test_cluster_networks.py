@@ -13,7 +13,7 @@ ADD = "instance add -n node2 -o noop -t diskless --no-start"
 
 
 @pytest.fixture(scope="module")
-def connected(cluster: Cluster) -> Iterator[None]:
+def connected_network(cluster: Cluster) -> Iterator[None]:
     """A connected network of 16 addresses; .0, .1 (the gateway), .5 and .15 are reserved."""
     cluster.ok(
         "network add --network=198.51.100.0/28 --gateway=198.51.100.1"
@@ -34,12 +34,12 @@ def connected(cluster: Cluster) -> Iterator[None]:
 
 
 @pytest.fixture
-def net1(cluster: Cluster, connected: None) -> Iterator[None]:
+def net1(cluster: Cluster, connected_network: None) -> Iterator[None]:
     """The network, without instances afterwards."""
     yield
     for [name] in cluster.cells("instance list -o name"):
         cluster.ok("instance remove -f", name)
-    assert shown_map(cluster) == "XX...X.........X"
+    assert show_map(cluster) == "XX...X.........X"
 
 
 def addresses(cluster: Cluster, name: str) -> list[str]:
@@ -47,7 +47,7 @@ def addresses(cluster: Cluster, name: str) -> list[str]:
     return found.split(",")
 
 
-def shown_map(cluster: Cluster) -> str:
+def show_map(cluster: Cluster) -> str:
     [[found]] = cluster.cells("network list -o map", "net1")
     return found
 
@@ -62,24 +62,24 @@ def test_the_addresses_of_an_instance_through_its_life(cluster: Cluster, net1: N
         "web1.example.com",
     )
     assert addresses(cluster, "web1") == ["198.51.100.2", "198.51.100.4"]
-    assert shown_map(cluster) == "XXX.XX.........X"
+    assert show_map(cluster) == "XXX.XX.........X"
     cells = cluster.cells("instance list -o nic.mode/0,nic.link/0,nic.network.name/0,nic.mac/0")
     assert cells[0][:3] == ["bridged", "br100", "net1"]
     assert cells[0][3].startswith("aa:bb:cc:")
     cluster.ok("instance modify --net 0:ip=pool --net 1:ip=198.51.100.9 web1")
     assert addresses(cluster, "web1") == ["198.51.100.3", "198.51.100.9"]
-    assert shown_map(cluster) == "XX.X.X...X.....X"
+    assert show_map(cluster) == "XX.X.X...X.....X"
     cluster.ok("instance modify --net add:network=net1,ip=pool --net 1:remove web1")
     assert addresses(cluster, "web1") == ["198.51.100.3", "198.51.100.2"]
-    assert shown_map(cluster) == "XXXX.X.........X"
+    assert show_map(cluster) == "XXXX.X.........X"
     cluster.ok("instance modify --net 0:network=none,ip=none web1")
-    assert shown_map(cluster) == "XXX..X.........X"
+    assert show_map(cluster) == "XXX..X.........X"
     cluster.ok("cluster verify")
 
 
 def test_the_address_of_a_reserved_instance_is_taken(cluster: Cluster, net1: None) -> None:
     cluster.ok(f"{ADD} --forthcoming --net 0:network=net1,ip=pool web1.example.com")
-    assert shown_map(cluster) == "XXX..X.........X"
+    assert show_map(cluster) == "XXX..X.........X"
     cluster.ok(f"{ADD} --net 0:network=net1,ip=pool web2.example.com")
     refused = cluster.gnt(f"{ADD} --net 0:network=net1,ip=198.51.100.2 web3.example.com")
     assert "used by instance web1.example.com" in refused.err
@@ -127,7 +127,7 @@ def test_without_the_check_of_conflicts(cluster: Cluster, net1: None) -> None:
         "web1.example.com",
     )
     # the first card is not in the network, so it has no place in its pool
-    assert shown_map(cluster) == "XX...X.........X"
+    assert show_map(cluster) == "XX...X.........X"
     refused = cluster.gnt("network disconnect net1")
     assert refused.code == 1
     assert "web1.example.com" in refused.err
@@ -175,21 +175,21 @@ def test_what_is_shown(cluster: Cluster, net1: None) -> None:
 
 
 def test_settings(cluster: Cluster) -> None:
-    def shown() -> list[str]:
+    def show_fields() -> list[str]:
         return cluster.cells("network list -o gateway,network6,gateway6,mac_prefix,map", "net5")[0]
 
     cluster.ok("network add --network=203.0.113.0/29 --gateway=203.0.113.1 net5")
-    assert shown() == ["203.0.113.1", "-", "-", "-", "XX.....X"]
+    assert show_fields() == ["203.0.113.1", "-", "-", "-", "XX.....X"]
     cluster.ok(
         "network modify --gateway=203.0.113.2 --network6=2001:db8::/64"
         " --gateway6=2001:db8::1 -m 02:00:00 --add-reserved-ips=203.0.113.5 net5"
     )
-    assert shown() == ["203.0.113.2", "2001:db8::/64", "2001:db8::1", "02:00:00", "X.X..X.X"]
+    assert show_fields() == ["203.0.113.2", "2001:db8::/64", "2001:db8::1", "02:00:00", "X.X..X.X"]
     cluster.ok(
         "network modify --gateway=none --network6=none --gateway6=none -m none"
         " --remove-reserved-ips=203.0.113.5 net5"
     )
-    assert shown() == ["-", "-", "-", "-", "X......X"]
+    assert show_fields() == ["-", "-", "-", "-", "X......X"]
     said = cluster.ok("network modify --add-reserved-ips=203.0.113.0 net5").out
     assert "203.0.113.0 is reserved already" in said
     cluster.ok("network rename net5 other")
@@ -199,7 +199,7 @@ def test_settings(cluster: Cluster) -> None:
     cluster.ok("network remove other")
 
 
-@pytest.mark.usefixtures("connected")
+@pytest.mark.usefixtures("connected_network")
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -246,7 +246,7 @@ def test_addresses_of_others_are_found(cluster: Cluster) -> None:
         cluster.ok("network remove near")
 
 
-@pytest.mark.usefixtures("connected")
+@pytest.mark.usefixtures("connected_network")
 def test_dry_run_changes_nothing(cluster: Cluster) -> None:
     before = cluster.config()
     for words in ("add --network=192.0.2.0/24 net9", "remove -f net1"):
@@ -347,7 +347,7 @@ def test_many_at_once_get_addresses_of_their_own(cluster: Cluster, net1: None) -
     assert set(found).isdisjoint({"198.51.100.1", "198.51.100.5"})
 
 
-def kept(cluster: Cluster, node: str) -> dict[str, object]:
+def read_metadata(cluster: Cluster, node: str) -> dict[str, object]:
     """What a node has for its guests to read: address -> public and private parameters."""
     directory = cluster.paths(node).metadata
     found = {path.name: json.loads(path.read_text()) for path in directory.glob("*")}
@@ -358,19 +358,19 @@ def kept(cluster: Cluster, node: str) -> dict[str, object]:
 
 
 def check_what_nodes_keep(cluster: Cluster) -> None:
-    assert kept(cluster, "node2") == {}
+    assert read_metadata(cluster, "node2") == {}
     cluster.ok("instance start web1")
-    assert kept(cluster, "node2") == {"169.254.0.1": ({}, {})}
+    assert read_metadata(cluster, "node2") == {"169.254.0.1": ({}, {})}
     text = {"greeting": "hello"}
     cluster.ok("instance modify --os-type bootsector+beat -O greeting=hello web1")
-    assert kept(cluster, "node2") == {"169.254.0.1": (text, {})}
+    assert read_metadata(cluster, "node2") == {"169.254.0.1": (text, {})}
     cluster.ok("instance modify -c no web1")
-    assert kept(cluster, "node2") == {}
+    assert read_metadata(cluster, "node2") == {}
     cluster.ok("instance modify -c yes web1")
-    [address] = kept(cluster, "node2")
+    [address] = read_metadata(cluster, "node2")
     assert address.startswith("169.254.0.")
     cluster.ok("instance stop web1")
-    assert kept(cluster, "node2") == {}
+    assert read_metadata(cluster, "node2") == {}
 
 
 def test_the_network_between_guests_and_nodes(cluster: Cluster) -> None:
@@ -402,7 +402,7 @@ def test_the_network_between_guests_and_nodes(cluster: Cluster) -> None:
         cluster.ok("group remove rack1")
 
 
-@pytest.mark.usefixtures("connected")
+@pytest.mark.usefixtures("connected_network")
 def test_lists_for_programs(cluster: Cluster) -> None:
     ran = cluster.ok("network list --format json -o name,free_count,group_list")
     assert json.loads(ran.out) == [

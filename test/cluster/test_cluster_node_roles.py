@@ -19,12 +19,12 @@ def roles(cluster: Cluster) -> str:
     return "".join(role for _name, role in cluster.cells("node list -o name,role"))
 
 
-def kept(cluster: Cluster, node: str) -> list[str]:
+def list_candidate_files(cluster: Cluster, node: str) -> list[str]:
     """What a node has of what only candidates have."""
     return [name for name in CANDIDATE_FILES if (cluster.paths(node).data / name).exists()]
 
 
-def listed(cluster: Cluster, node: str) -> int:
+def count_certificates(cluster: Cluster, node: str) -> int:
     """How many certificates a node accepts."""
     return len(cluster.paths(node).ssconf("master_candidates_certs").read_text().split())
 
@@ -46,22 +46,30 @@ def test_demotion_and_promotion(cluster: Cluster) -> None:
     ran = cluster.ok("node modify -C no", "node2")
     assert "master_candidate -> False" in ran.out
     assert roles(cluster) == "MRC"
-    wait_for(lambda: not kept(cluster, "node2"), "node2 to forget the configuration")
-    assert {listed(cluster, f"node{n}") for n in (1, 2, 3)} == {2}
+    wait_for(
+        lambda: not list_candidate_files(cluster, "node2"), "node2 to forget the configuration"
+    )
+    assert {count_certificates(cluster, f"node{n}") for n in (1, 2, 3)} == {2}
     again = cluster.ok("node modify -C yes", "node2")
     assert "master_candidate -> True" in again.out
-    wait_for(lambda: len(kept(cluster, "node2")) == 2, "node2 to get the configuration")
-    assert {listed(cluster, f"node{n}") for n in (1, 2, 3)} == {3}
+    wait_for(
+        lambda: len(list_candidate_files(cluster, "node2")) == 2, "node2 to get the configuration"
+    )
+    assert {count_certificates(cluster, f"node{n}") for n in (1, 2, 3)} == {3}
     assert (cluster.paths("node2").ca_key.stat().st_mode & 0o777) == 0o400
 
 
 def test_the_pool_follows_its_size(cluster: Cluster) -> None:
     cluster.ok("cluster modify -C 2")
     assert roles(cluster) == "MCR"
-    wait_for(lambda: not kept(cluster, "node3"), "node3 to forget the configuration")
+    wait_for(
+        lambda: not list_candidate_files(cluster, "node3"), "node3 to forget the configuration"
+    )
     cluster.ok("cluster modify -C 3")
     assert roles(cluster) == "MCC"
-    wait_for(lambda: len(kept(cluster, "node3")) == 2, "node3 to get the configuration")
+    wait_for(
+        lambda: len(list_candidate_files(cluster, "node3")) == 2, "node3 to get the configuration"
+    )
 
 
 def test_the_last_candidates_are_not_given_up_unasked(cluster: Cluster) -> None:
@@ -111,10 +119,12 @@ def test_a_dead_node_is_set_offline_and_comes_back(cluster: Cluster) -> None:
 
 def test_one_that_lost_its_role_while_away_is_told(cluster: Cluster) -> None:
     cluster.ok("node modify -O yes", "node3")
-    assert kept(cluster, "node3")
+    assert list_candidate_files(cluster, "node3")
     cluster.ok("node modify -O no -C no", "node3")
     assert roles(cluster) == "MCR"
-    wait_for(lambda: not kept(cluster, "node3"), "node3 to forget the configuration")
+    wait_for(
+        lambda: not list_candidate_files(cluster, "node3"), "node3 to forget the configuration"
+    )
 
 
 def test_not_master_capable(cluster: Cluster) -> None:
@@ -177,10 +187,12 @@ def test_a_node_that_leaves_is_replaced(cluster: Cluster) -> None:
     assert roles(cluster) == "MCR"
     cluster.ok("node remove", "node2")
     assert roles(cluster) == "MC"
-    wait_for(lambda: len(kept(cluster, "node3")) == 2, "node3 to get the configuration")
+    wait_for(
+        lambda: len(list_candidate_files(cluster, "node3")) == 2, "node3 to get the configuration"
+    )
     cluster.ok("node add --no-ssh-key-check", "node2.example.com")
     assert roles(cluster) == "MRC"
-    assert not kept(cluster, "node2")
+    assert not list_candidate_files(cluster, "node2")
     # what every node needs has been sent
     assert cluster.paths("node2").hmac_key.exists()
     assert cluster.paths("node2").domain_secret.exists()

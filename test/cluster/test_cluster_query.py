@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from local_cluster import Cluster, copied, tool
+from local_cluster import Cluster, copy_cluster, tool
 
 from ganeti import constants
 from ganeti.base import retry
@@ -31,7 +31,7 @@ FIELDS = ["name", "oper_ram", "xyz", "be/maxmem", "nic0.ip", "nic1.ip", "nic2.ip
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """node3 is marked offline, node4 is dead; each node has one instance."""
-    with copied(4) as made:
+    with copy_cluster(4) as made:
         for number, addresses in ((1, 2), (2, 3), (3, 1), (4, 2)):
             nets = [f"--net={n}:ip=192.0.2.{10 * number + n}" for n in range(addresses)]
             made.ok(

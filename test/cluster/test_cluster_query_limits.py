@@ -75,7 +75,7 @@ class Others:
 
 
 @pytest.fixture(autouse=True)
-def others(cluster: Cluster) -> Iterator[Others]:
+def rivals(cluster: Cluster) -> Iterator[Others]:
     """Whatever a test does, nobody else waits long."""
     made = Others(cluster)
     try:
@@ -86,7 +86,7 @@ def others(cluster: Cluster) -> Iterator[Others]:
     assert max(made.times) < PATIENCE, sorted(made.times)[-5:]
 
 
-def raw(cluster: Cluster, text: str) -> Any:
+def query_raw(cluster: Cluster, text: str) -> Any:
     """The answer to a request whose arguments are any text."""
     request = f'{{"method":"Query","args":{text}}}'.encode()
     with FramedClient(cluster.paths().luxi_socket) as link:
@@ -161,7 +161,7 @@ def test_no_fields_and_the_same_field_twice(client: Client) -> None:
 def test_nested(cluster: Cluster, depth: int, error: type[errors.GanetiError]) -> None:
     filter_text = '["!",' * depth + '["?","offline"]' + "]" * depth
     with pytest.raises(error, match="nest"):
-        raw(cluster, f'["node",["name"],{filter_text}]')
+        query_raw(cluster, f'["node",["name"],{filter_text}]')
 
 
 class TestOneMegabyte:
@@ -224,7 +224,7 @@ def test_catastrophic_patterns(client: Client, pattern: str) -> None:
     assert time.monotonic() - begin < 10
 
 
-def test_many_bad_clients_at_once(cluster: Cluster, others: Others) -> None:
+def test_many_bad_clients_at_once(cluster: Cluster, rivals: Others) -> None:
     """Twenty clients send the worst at the same time."""
     worst = [
         jsonio.dumps(["instance", ["name"], ["=~", "name", "(.*a){25}!"]]),
@@ -238,12 +238,12 @@ def test_many_bad_clients_at_once(cluster: Cluster, others: Others) -> None:
     def attack(number: int) -> None:
         for text in worst[number % 3 :] + worst[: number % 3]:
             try:
-                raw(cluster, text)
+                query_raw(cluster, text)
             except errors.GanetiError as err:
                 if isinstance(err, errors.ProgrammerError):
                     odd.append(str(err))
 
-    before = len(others.times)
+    before = len(rivals.times)
     threads = [threading.Thread(target=attack, args=(number,)) for number in range(20)]
     for thread in threads:
         thread.start()
@@ -251,7 +251,7 @@ def test_many_bad_clients_at_once(cluster: Cluster, others: Others) -> None:
         thread.join(60)
         assert not thread.is_alive()
     assert odd == []
-    assert len(others.times) > before
+    assert len(rivals.times) > before
 
 
 def test_commands_say_one_clear_thing(cluster: Cluster) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from local_cluster import Cluster, copied, tool
+from local_cluster import Cluster, copy_cluster, tool
 from waiting import wait_for
 
 from ganeti import constants
@@ -18,8 +18,8 @@ DEAD = ("node2.example.com", "node3.example.com")
 
 
 @pytest.fixture
-def fresh() -> Iterator[Cluster]:
-    with copied(3) as made:
+def fresh_cluster() -> Iterator[Cluster]:
+    with copy_cluster(3) as made:
         yield made
 
 
@@ -52,92 +52,93 @@ def has_copy(cluster: Cluster, node: str) -> bool:
     return cluster.paths(node).config_file.exists()
 
 
-def test_the_cluster_goes_on_and_takes_the_dead_back(fresh: Cluster) -> None:
-    early = fresh.gnt(RECOVER, "--yes-do-it", *DEAD)
+def test_the_cluster_goes_on_and_takes_the_dead_back(fresh_cluster: Cluster) -> None:
+    early = fresh_cluster.gnt(RECOVER, "--yes-do-it", *DEAD)
     assert early.code == 1
     assert "still alive: node2.example.com, node3.example.com" in early.err
-    kill(fresh, "node2", "node3")
+    kill(fresh_cluster, "node2", "node3")
     for command in ("cluster add-tags late", "node modify -f --offline=yes node2"):
-        stuck = fresh.gnt(command, timeout=90)
+        stuck = fresh_cluster.gnt(command, timeout=90)
         assert stuck.code == 1
         assert "is on 1 of 3 master candidates, 2 are needed" in stuck.err
         assert "Missing: node2.example.com: " in stuck.err
         assert f"gnt-cluster recover-quorum {' '.join(DEAD)}" in stuck.err
-    undrained = fresh.gnt("cluster queue drain", timeout=90)
+    undrained = fresh_cluster.gnt("cluster queue drain", timeout=90)
     assert undrained.code == 1
     assert "the drain flag is on 1 of 3 master candidates, 2 are needed" in undrained.err
-    assert fresh.ok("cluster queue info").out == "The drain flag is unset\n"
-    before = fresh.config()
+    assert fresh_cluster.ok("cluster queue info").out == "The drain flag is unset\n"
+    before = fresh_cluster.config()
 
-    unsure = fresh.gnt(RECOVER, *DEAD)
+    unsure = fresh_cluster.gnt(RECOVER, *DEAD)
     assert unsure.code == constants.EXIT_CONFIRMATION
     assert "not dead but only cut off, they can elect a master" in unsure.err
-    few = fresh.gnt(RECOVER, "--yes-do-it", "node2")
+    few = fresh_cluster.gnt(RECOVER, "--yes-do-it", "node2")
     assert few.code == constants.EXIT_NOTMASTER
     assert "node3.example.com" in few.err
-    assert "nothing was changed" in fresh.ok(RECOVER, "--dry-run", *DEAD).err
-    assert fresh.config() == before
-    assert masters(fresh) == ["node1"]
+    assert "nothing was changed" in fresh_cluster.ok(RECOVER, "--dry-run", *DEAD).err
+    assert fresh_cluster.config() == before
+    assert masters(fresh_cluster) == ["node1"]
 
-    fresh.ok(RECOVER, "--yes-do-it", *DEAD, timeout=120)
-    assert masters(fresh) == ["node1"]
-    assert roles(fresh) == ["M", "O", "O"]
-    fresh.ok("cluster add-tags kept")
-    fresh.ok("cluster verify")
+    fresh_cluster.ok(RECOVER, "--yes-do-it", *DEAD, timeout=120)
+    assert masters(fresh_cluster) == ["node1"]
+    assert roles(fresh_cluster) == ["M", "O", "O"]
+    fresh_cluster.ok("cluster add-tags kept")
+    fresh_cluster.ok("cluster verify")
 
-    revive(fresh, "node2", "node3")
+    revive(fresh_cluster, "node2", "node3")
     wait_for(
-        lambda: not has_copy(fresh, "node2") and not has_copy(fresh, "node3"),
+        lambda: not has_copy(fresh_cluster, "node2") and not has_copy(fresh_cluster, "node3"),
         "the nodes to hear that they are not candidates",
         60,
     )
-    rival = fresh.gnt("cluster master-failover", node="node2", timeout=90)
+    rival = fresh_cluster.gnt("cluster master-failover", node="node2", timeout=90)
     assert rival.code != 0
     for node in ("node2", "node3"):
-        fresh.ok("node modify --offline=no", node)
-    assert roles(fresh) == ["M", "C", "C"]
-    fresh.ok("cluster verify")
+        fresh_cluster.ok("node modify --offline=no", node)
+    assert roles(fresh_cluster) == ["M", "C", "C"]
+    fresh_cluster.ok("cluster verify")
     wait_for(
         lambda: all(
-            has_copy(fresh, node) and read_config(fresh.paths(node)).cluster.tags == ("kept",)
+            has_copy(fresh_cluster, node)
+            and read_config(fresh_cluster.paths(node)).cluster.tags == ("kept",)
             for node in ("node2", "node3")
         ),
         "the nodes to have the state",
     )
-    kill(fresh, "node1")
-    fresh.ok("cluster master-failover", node="node3", timeout=90)
-    assert fresh.ok("cluster list-tags", node="node3").lines == ["kept"]
+    kill(fresh_cluster, "node1")
+    fresh_cluster.ok("cluster master-failover", node="node3", timeout=90)
+    assert fresh_cluster.ok("cluster list-tags", node="node3").lines == ["kept"]
 
 
-def test_a_rival_of_those_who_were_given_up_stops(fresh: Cluster) -> None:
-    kill(fresh, "node2", "node3")
-    fresh.ok(RECOVER, "--yes-do-it", *DEAD, timeout=120)
-    fresh.ok("cluster add-tags ours")
-    kill(fresh, "node1")  # from here on the two see nobody else
-    revive(fresh, "node2", "node3")
-    fresh.ok("cluster master-failover", node="node2", timeout=90)
-    fresh.ok("cluster add-tags theirs", node="node2")
-    rival = int(term(fresh, "node2").split()[0])
-    revive(fresh, "node1")
-    assert fresh.start_master().code == 0
-    wait_for(lambda: masters(fresh) == ["node1"], "the rival to stop", 60)
-    assert int(term(fresh, "node2").split()[0]) > rival + 500
-    log = (fresh.paths("node1").log / "master-daemon.log").read_text()
+def test_a_rival_of_those_who_were_given_up_stops(fresh_cluster: Cluster) -> None:
+    kill(fresh_cluster, "node2", "node3")
+    fresh_cluster.ok(RECOVER, "--yes-do-it", *DEAD, timeout=120)
+    fresh_cluster.ok("cluster add-tags ours")
+    kill(fresh_cluster, "node1")  # from here on the two see nobody else
+    revive(fresh_cluster, "node2", "node3")
+    fresh_cluster.ok("cluster master-failover", node="node2", timeout=90)
+    fresh_cluster.ok("cluster add-tags theirs", node="node2")
+    rival = int(term(fresh_cluster, "node2").split()[0])
+    revive(fresh_cluster, "node1")
+    assert fresh_cluster.start_master().code == 0
+    wait_for(lambda: masters(fresh_cluster) == ["node1"], "the rival to stop", 60)
+    assert int(term(fresh_cluster, "node2").split()[0]) > rival + 500
+    log = (fresh_cluster.paths("node1").log / "master-daemon.log").read_text()
     assert (
         "offline node node2.example.com followed node2.example.com as the master until now" in log
     )
-    assert fresh.ok("cluster list-tags").lines == ["ours"]
-    wait_for(lambda: not has_copy(fresh, "node2"), "the rival's state to be removed", 60)
-    fresh.ok("cluster verify")
+    assert fresh_cluster.ok("cluster list-tags").lines == ["ours"]
+    wait_for(lambda: not has_copy(fresh_cluster, "node2"), "the rival's state to be removed", 60)
+    fresh_cluster.ok("cluster verify")
 
 
-def test_what_is_no_case_for_it(fresh: Cluster) -> None:
-    kill(fresh, "node3")
-    enough = fresh.gnt(RECOVER, "--yes-do-it", "node3")
+def test_what_is_no_case_for_it(fresh_cluster: Cluster) -> None:
+    kill(fresh_cluster, "node3")
+    enough = fresh_cluster.gnt(RECOVER, "--yes-do-it", "node3")
     assert enough.code == 1
     assert "a majority answers" in enough.err
-    elsewhere = fresh.gnt(RECOVER, "--yes-do-it", "node3", node="node2")
+    elsewhere = fresh_cluster.gnt(RECOVER, "--yes-do-it", "node3", node="node2")
     assert "run it on the master node node1.example.com" in elsewhere.err
-    assert "is the master, on which this runs" in fresh.gnt(RECOVER, "node1").err
-    assert fresh.gnt(RECOVER, "--yes-do-it", "nosuch").code == 1
-    assert roles(fresh) == ["M", "C", "C"]
+    assert "is the master, on which this runs" in fresh_cluster.gnt(RECOVER, "node1").err
+    assert fresh_cluster.gnt(RECOVER, "--yes-do-it", "nosuch").code == 1
+    assert roles(fresh_cluster) == ["M", "C", "C"]

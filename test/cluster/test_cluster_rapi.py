@@ -138,20 +138,20 @@ def test_a_network_and_an_instance_with_an_address_of_it(api):
     link = {"group_name": "default", "network_mode": "bridged", "network_link": "br0"}
     card = {"network": "net1", "ip": "pool"}
     web = {**CREATE, "name": "web7", "disk_template": "diskless", "disks": [], "nics": [card]}
-    api.done("POST /2/networks", net)
-    api.done("PUT /2/networks/net1/connect", link)
-    api.done("PUT /2/networks/net1/modify", {"add_reserved_ips": ["198.51.100.2"]})
-    api.done("POST /2/instances", {**web, "start": False})
+    api.run_job("POST /2/networks", net)
+    api.run_job("PUT /2/networks/net1/connect", link)
+    api.run_job("PUT /2/networks/net1/modify", {"add_reserved_ips": ["198.51.100.2"]})
+    api.run_job("POST /2/instances", {**web, "start": False})
     found = api.get("/2/networks/net1")
     assert found["map"] == "XXXX...........X"
     assert found["inst_list"] == ["web7"]
     assert api.get("/2/instances/web7")["nic.ips"] == ["198.51.100.3"]
-    api.done("DELETE /2/instances/web7")
-    api.done("PUT /2/networks/net1/rename", {"new_name": "net2"})
-    api.done("PUT /2/networks/net2/tags?tag=b")
+    api.run_job("DELETE /2/instances/web7")
+    api.run_job("PUT /2/networks/net1/rename", {"new_name": "net2"})
+    api.run_job("PUT /2/networks/net2/tags?tag=b")
     assert api.get("/2/networks/net2/tags") == ["b", "t"]
-    api.done("PUT /2/networks/net2/disconnect", {"group_name": "default"})
-    api.done("DELETE /2/networks/net2")
+    api.run_job("PUT /2/networks/net2/disconnect", {"group_name": "default"})
+    api.run_job("DELETE /2/networks/net2")
     assert api.get("/2/networks") == []
 
 
@@ -321,27 +321,27 @@ def test_permissions(api):
 
 def test_a_disk_on_its_way_through_two_instances(api):
     two = {**CREATE, "name": "web8", "pnode": "node2.example.com", "start": False}
-    api.done("POST /2/instances", two)
+    api.run_job("POST /2/instances", two)
     disk = {"size": "8M", "name": "data"}
     new = {"disk_template": "file", "disk": disk, "nodes": ["node2.example.com"], "tags": ["t"]}
-    [uuid] = api.done("POST /2/disks", new)["opresult"]
+    [uuid] = api.run_job("POST /2/disks", new)["opresult"]
     assert {"uuid": uuid, "uri": f"/2/disks/{uuid}"} in api.get("/2/disks")
     assert [item["name"] for item in api.get("/2/disks?bulk=1")].count("data") == 1
     found = api.get("/2/disks/data")
     assert (found["instance"], found["size"], found["tags"]) == (None, 8, ["t"])
     assert found["nodes"] == ["node2.example.com"]
-    api.done("PUT /2/disks/data/attach", {"instance_name": "web8", "index": 0})
+    api.run_job("PUT /2/disks/data/attach", {"instance_name": "web8", "index": 0})
     assert api.get("/2/disks/data")["instance"] == "web8"
     assert api.get("/2/instances/web8")["disk.uuids"][0] == uuid
-    api.done("POST /2/disks/data/grow", {"amount": 8})
-    api.done("PUT /2/disks/data/detach", {})
-    api.done("PUT /2/disks/data/modify", {"mode": "ro"})
-    api.done("PUT /2/disks/data/rename", {"new_name": "spare"})
-    api.done("PUT /2/disks/spare/tags?tag=b")
+    api.run_job("POST /2/disks/data/grow", {"amount": 8})
+    api.run_job("PUT /2/disks/data/detach", {})
+    api.run_job("PUT /2/disks/data/modify", {"mode": "ro"})
+    api.run_job("PUT /2/disks/data/rename", {"new_name": "spare"})
+    api.run_job("PUT /2/disks/spare/tags?tag=b")
     found = api.get("/2/disks/spare")
     assert (found["size"], found["mode"], found["tags"]) == (16, "ro", ["b", "t"])
-    api.done("DELETE /2/disks/spare/tags?tag=t")
+    api.run_job("DELETE /2/disks/spare/tags?tag=t")
     assert api.get(f"/2/disks/{uuid}/tags") == ["b"]
-    api.done("DELETE /2/disks/spare")
+    api.run_job("DELETE /2/disks/spare")
     assert api.ask("GET /2/disks/spare").status == 404
-    api.done("DELETE /2/instances/web8")
+    api.run_job("DELETE /2/instances/web8")

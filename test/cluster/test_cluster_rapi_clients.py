@@ -44,7 +44,7 @@ def api(cluster: Cluster) -> Api:
 
 
 def test_the_life_of_an_instance(api):
-    api.done(
+    api.run_job(
         "POST /2/instances",
         {
             **CREATE,
@@ -57,8 +57,8 @@ def test_the_life_of_an_instance(api):
     uuid = api.get(WEB)["uuid"]
     assert api.get(f"/2/instances/{uuid}")["name"] == "web.example.com"
     # no body, an empty object, an empty text, an empty body of a form
-    api.done(f"POST {WEB}/reboot")
-    api.done(f"POST {WEB}/reboot?type=soft", {})
+    api.run_job(f"POST {WEB}/reboot")
+    api.run_job(f"POST {WEB}/reboot?type=soft", {})
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     for body in (b"", b"  \r\n"):
         answer = api.send("PUT", f"{WEB}/shutdown", body, form)
@@ -67,18 +67,18 @@ def test_the_life_of_an_instance(api):
     answer = api.ask(f"GET {WEB}/console")
     assert (answer.status, answer.headers["retry-after"]) == (503, "5")
     assert "web.example.com" in answer.error
-    api.done(f"PUT {WEB}/startup?force=1")
+    api.run_job(f"PUT {WEB}/startup?force=1")
     assert api.get(WEB)["status"] == "running"
-    api.done(f"PUT {WEB}/tags?tag=one&tag=two")
+    api.run_job(f"PUT {WEB}/tags?tag=one&tag=two")
     assert api.get(f"{WEB}/tags") == ["one", "two"]
-    api.done(f"DELETE {WEB}/tags?tag=one&reason=tidy")
+    api.run_job(f"DELETE {WEB}/tags?tag=one&reason=tidy")
     assert api.get(f"{WEB}/tags") == ["two"]
-    job = api.done(f"POST {WEB}/reinstall", {"os": "noop", "start": False})
+    job = api.run_job(f"POST {WEB}/reinstall", {"os": "noop", "start": False})
     assert [op["OP_ID"] for op in job["ops"]] == ["OP_INSTANCE_SHUTDOWN", "OP_INSTANCE_REINSTALL"]
-    api.done(f"PUT /2/instances/{uuid}/rename", {"new_name": "app.example.com"})
+    api.run_job(f"PUT /2/instances/{uuid}/rename", {"new_name": "app.example.com"})
     info = api.wait(api.get("/2/instances/app.example.com/info?static=1"))
     assert info["opresult"][0]["app.example.com"]["name"] == "app.example.com"
-    api.done("DELETE /2/instances/app.example.com", {"shutdown_timeout": 0})
+    api.run_job("DELETE /2/instances/app.example.com", {"shutdown_timeout": 0})
     assert api.get("/2/instances") == []
 
 
@@ -99,7 +99,7 @@ def test_charset_of_json_is_accepted(api):
 def test_the_role_of_a_node(api):
     path = "/2/nodes/node3.example.com/role"
     for role in ("drained", "regular", "master-candidate"):
-        api.done(f"PUT {path}", role)
+        api.run_job(f"PUT {path}", role)
         assert api.get(path) == role
 
 
@@ -116,15 +116,15 @@ def test_queries_with_a_filter(api):
 
 
 def test_a_place_is_reserved_first_named_later_and_filled_in_the_end(api):
-    job = api.done("POST /2/instances", {"__version__": 1, "forthcoming": True})
+    job = api.run_job("POST /2/instances", {"__version__": 1, "forthcoming": True})
     [uuid] = job["opresult"]
     assert api.get(f"/2/instances/{uuid}")["name"] == uuid
     create = f"POST /2/instances/{uuid}/create"
     lacking = api.wait(api.ask(create, {"os_type": "noop"}).value)
     assert lacking["status"] == "error"
     assert "yet; missing: a name (gnt-instance rename " in str(lacking["opresult"])
-    api.done(f"PUT /2/instances/{uuid}/rename", {"new_name": "later.example.com"})
-    job = api.done(
+    api.run_job(f"PUT /2/instances/{uuid}/rename", {"new_name": "later.example.com"})
+    job = api.run_job(
         "POST /2/instances/later.example.com/create",
         {
             "os_type": "noop",
@@ -135,7 +135,7 @@ def test_a_place_is_reserved_first_named_later_and_filled_in_the_end(api):
     )
     assert job["opresult"] == [[api.get(f"/2/instances/{uuid}")["pnode"]]]
     assert api.get(f"/2/instances/{uuid}")["status"] == "running"
-    api.done("DELETE /2/instances/later.example.com")
+    api.run_job("DELETE /2/instances/later.example.com")
 
 
 def test_jobs_are_canceled(api):
@@ -152,7 +152,7 @@ def test_jobs_are_canceled(api):
 
 
 def test_jobs_and_history_name_the_user(api):
-    job = api.done("PUT /2/tags?tag=audited&reason=for+the+test")
+    job = api.run_job("PUT /2/tags?tag=audited&reason=for+the+test")
     trail = job["ops"][0]["reason"]
     assert trail[0][:2] == ["gnt:user", "for the test"]
     assert trail[1][:2] == ["gnt:library:rlib2:tags", "alice"]
@@ -199,17 +199,17 @@ def test_an_answer_that_did_not_change_is_not_sent_again(api):
 def test_a_stale_change_is_refused(api):
     path = "/2/groups/default"
     tag = api.ask(f"GET {path}").headers["etag"]
-    api.done(f"PUT {path}/modify", {"alloc_policy": "last_resort"}, If_Match=tag)
+    api.run_job(f"PUT {path}/modify", {"alloc_policy": "last_resort"}, If_Match=tag)
     stale = api.ask(f"PUT {path}/modify", {"alloc_policy": "preferred"}, If_Match=tag)
     assert (stale.status, "read it again" in stale.error) == (412, True)
     assert api.get(path)["alloc_policy"] == "last_resort"
     fresh = api.ask(f"GET {path}").headers["etag"]
-    api.done(f"PUT {path}/modify", {"alloc_policy": "preferred"}, If_Match=f'"x", {fresh}')
-    api.done(f"PUT {path}/modify", {"alloc_policy": "preferred"}, If_Match="*")
+    api.run_job(f"PUT {path}/modify", {"alloc_policy": "preferred"}, If_Match=f'"x", {fresh}')
+    api.run_job(f"PUT {path}/modify", {"alloc_policy": "preferred"}, If_Match="*")
     gone = api.ask("PUT /2/instances/nosuch.example.com/startup", If_Match="*")
     assert gone.status == 412
     tags = api.ask("GET /2/tags").headers["etag"]
-    api.done("PUT /2/tags?tag=conditional", If_Match=tags)
+    api.run_job("PUT /2/tags?tag=conditional", If_Match=tags)
     assert api.ask("PUT /2/tags?tag=more", If_Match=tags).status == 412
     info = api.ask("GET /2/info").headers["etag"]
     assert api.ask("PUT /2/modify?dry-run=1", {}, If_Match=info).status == 200
@@ -234,7 +234,7 @@ def _head(request: str, more: str, length: int | None = None) -> bytes:
 
 
 def test_http_1_0_and_one_request_on_a_connection(api):
-    found = api.raw(b"GET /version HTTP/1.0\r\n\r\n")
+    found = api.send_raw(b"GET /version HTTP/1.0\r\n\r\n")
     assert found.startswith((b"HTTP/1.1 200 OK\r\n", b"HTTP/1.0 200 OK\r\n"))
     assert found.endswith(b"\r\n\r\n2\n")
 
@@ -270,7 +270,7 @@ def test_a_client_that_waits_for_continue_before_its_body(api):
 
 
 def test_a_body_in_chunks(api):
-    found = api.raw(
+    found = api.send_raw(
         _head("PUT /2/nodes/node2.example.com/role", "Transfer-Encoding: chunked")
         + b'4\r\n"nos\r\n4\r\nuch"\r\n0\r\n\r\n'
     )
@@ -306,14 +306,14 @@ def test_requests_around_a_restart_of_the_master(api):
     assert api.cluster.start_master().code == 0
     assert api.get("/2/info")["master"] == "node1.example.com"
     for _ in range(10):  # every worker has a connection to the old daemon
-        api.done("PUT /2/tags?tag=up")
+        api.run_job("PUT /2/tags?tag=up")
 
 
 def _is_stopped(thread: Path) -> bool:
     return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
-def _unread(master: int) -> bool:
+def _has_unread(master: int) -> bool:
     """Whether something lies in a LUXI connection, or before the door, of this master."""
     listed = subprocess.run(
         ["ss", "--unix", "--all", "--no-header"], capture_output=True, text=True, check=True
@@ -333,7 +333,7 @@ def test_the_master_dies_in_the_middle_of_a_request(api):
     answers = []
     asked = threading.Thread(target=lambda: answers.append(api.ask("PUT /2/tags?tag=middle")))
     asked.start()
-    wait_for(lambda: _unread(pid), "the request reaches the master")
+    wait_for(lambda: _has_unread(pid), "the request reaches the master")
     os.kill(pid, signal.SIGKILL)
     asked.join(20)
     (answer,) = answers

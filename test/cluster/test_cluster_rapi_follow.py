@@ -70,7 +70,7 @@ class Reader(threading.Thread):
         return self.events
 
 
-def ended(event: dict[str, Any]) -> bool:
+def is_end(event: dict[str, Any]) -> bool:
     return event["kind"] == "job" and event["data"].get("status") in ("success", "error")
 
 
@@ -81,7 +81,7 @@ def test_a_hundred_readers_see_the_same_in_order(
     rapi: RapiDaemon, client: GanetiRapiClient
 ) -> None:
     before = threads(rapi.pid())
-    readers = [Reader(rapi, ended, kinds=["job"]) for _ in range(100)]
+    readers = [Reader(rapi, is_end, kinds=["job"]) for _ in range(100)]
     assert threads(rapi.pid()) <= before + 2
     began = time.monotonic()
     assert client.GetInfo()["name"]
@@ -108,13 +108,13 @@ def test_a_reader_comes_back_and_has_missed_nothing(
     jobs = [client.AddClusterTags([f"t{number}"]) for number in range(5)]
     assert client.Wait(jobs[-1])["status"] == "success"
     late = Reader(
-        rapi, lambda e: e.get("object") == str(jobs[-1]) and ended(e), kinds=["job"], after=known
+        rapi, lambda e: e.get("object") == str(jobs[-1]) and is_end(e), kinds=["job"], after=known
     )
     found = late.result()
     first = int(known.rpartition("-")[2])
     assert [int(e["id"].rpartition("-")[2]) for e in found[1:]] != []
     assert min(int(e["id"].rpartition("-")[2]) for e in found[1:]) > first
-    done = [e["object"] for e in found if ended(e)]
+    done = [e["object"] for e in found if is_end(e)]
     assert done[-5:] == [str(job) for job in jobs]
     assert len({e["id"] for e in found[1:]}) == len(found) - 1
 
@@ -122,7 +122,7 @@ def test_a_reader_comes_back_and_has_missed_nothing(
 def test_a_revoked_token_reads_no_further(rapi: RapiDaemon, client: GanetiRapiClient) -> None:
     token = rapi.gnt("gnt-rapi token add --permissions read watcher").out.strip()
     wait_for(lambda: "tokens: 1 tokens" in rapi.log(), "the token is known")
-    stays = Reader(rapi, ended, kinds=["job"])
+    stays = Reader(rapi, is_end, kinds=["job"])
     with rapi.client(token=token) as revoked:
         events = revoked.Events(kinds=["instance"])
         assert next(events)["kind"] == "start"
@@ -131,7 +131,7 @@ def test_a_revoked_token_reads_no_further(rapi: RapiDaemon, client: GanetiRapiCl
             for _event in events:
                 pass
         assert refused.value.code == 401
-    assert ended(stays.result()[-1])
+    assert is_end(stays.result()[-1])
 
 
 def test_changes_of_instances_and_nodes_are_told(
@@ -160,7 +160,7 @@ def test_a_reader_that_does_not_read_disturbs_nobody(
         f"GET /2/events HTTP/1.1\r\nHost: x\r\n"
         f"Authorization: {basic(rapi.user, rapi.password)}\r\n\r\n".encode()
     )
-    reader = Reader(rapi, ended, kinds=["job"])
+    reader = Reader(rapi, is_end, kinds=["job"])
     began = time.monotonic()
     client.AddClusterTags(["quick"])
     reader.result()
@@ -177,7 +177,7 @@ def test_events_of_another_run_are_lost(rapi: RapiDaemon, client: GanetiRapiClie
     assert rapi.cluster.start_master().code == 0
     reader.join(20)
     assert isinstance(reader.error, EventsLost)
-    again = Reader(rapi, ended, kinds=["job"])
+    again = Reader(rapi, is_end, kinds=["job"])
     client.AddClusterTags(["after"])
     again.result()
 

@@ -351,7 +351,7 @@ def test_a_quota_holds_for_all_jobs_of_a_token(rapi: RapiDaemon) -> None:
         "token is known",
     )
 
-    def ended(got: Got) -> tuple[str, str]:
+    def await_end(got: Got) -> tuple[str, str]:
         assert got.status == 200, got.value
         done = rapi.ask("GET", f"/2/jobs/{got.value}/wait?timeout=30", token).value
         return done["status"], str(done["opresult"])
@@ -374,14 +374,14 @@ def test_a_quota_holds_for_all_jobs_of_a_token(rapi: RapiDaemon) -> None:
         )
         for number in (1, 2)
     ]
-    ends = dict(ended(got) for got in together)
+    ends = dict(await_end(got) for got in together)
     assert set(ends) == {"success", "error"}
     assert "quota of token:few: instances: 1 used, 1 more wanted, the limit is 1" in ends["error"]
     [mine] = [item["id"] for item in rapi.ask("GET", "/2/instances", token).value]
     grow = f"/2/instances/{mine}/disk/0/grow"
-    status, text = ended(rapi.ask("POST", grow, token, body={"amount": 12}))
+    status, text = await_end(rapi.ask("POST", grow, token, body={"amount": 12}))
     assert (status, "disk: 16 MiB used, 12 MiB more wanted" in text) == ("error", True), text
-    assert ended(rapi.ask("POST", grow, token, body={"amount": 8}))[0] == "success"
+    assert await_end(rapi.ask("POST", grow, token, body={"amount": 8}))[0] == "success"
     refused = rapi.cluster.gnt("gnt-rapi token add --quota instances=1 nobody")
     assert refused.code == 1
     assert "A quota needs a node group or a tag" in refused.err

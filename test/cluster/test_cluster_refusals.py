@@ -9,7 +9,7 @@ WEB = "web1.example.com"
 
 
 @pytest.fixture(scope="module")
-def used(cluster: Cluster) -> Cluster:
+def filled_cluster(cluster: Cluster) -> Cluster:
     assert cluster.add(WEB).code == 0
     return cluster
 
@@ -35,37 +35,43 @@ def _reason(ran: Ran, beginning: str, code: int = 1) -> None:
         ("rapi user add anna", "A password must not be empty"),
     ],
 )
-def test_the_reason_is_the_first_line(used: Cluster, line: str, reason: str) -> None:
-    _reason(used.gnt(line), reason, 2 if reason.startswith("Usage") else 1)
+def test_the_reason_is_the_first_line(filled_cluster: Cluster, line: str, reason: str) -> None:
+    _reason(filled_cluster.gnt(line), reason, 2 if reason.startswith("Usage") else 1)
 
 
-def test_a_drained_queue(used: Cluster) -> None:
-    used.ok("cluster queue drain")
+def test_a_drained_queue(filled_cluster: Cluster) -> None:
+    filled_cluster.ok("cluster queue drain")
     try:
-        _reason(used.gnt("instance startup", WEB), "the job queue is drained")
+        _reason(filled_cluster.gnt("instance startup", WEB), "the job queue is drained")
     finally:
-        used.ok("cluster queue undrain")
+        filled_cluster.ok("cluster queue undrain")
 
 
-def test_a_filter_rule_that_rejects(used: Cluster) -> None:
-    rule = used.ok(
+def test_a_filter_rule_that_rejects(filled_cluster: Cluster) -> None:
+    rule = filled_cluster.ok(
         "filter add --action REJECT --predicates", '[["opcode",["=","OP_ID","OP_TEST_DELAY"]]]'
     ).out.strip()
     try:
-        _reason(used.gnt("debug delay 0"), f"The job was not run: filter rule {rule} rejects")
+        _reason(
+            filled_cluster.gnt("debug delay 0"), f"The job was not run: filter rule {rule} rejects"
+        )
     finally:
-        used.ok("filter delete", rule)
+        filled_cluster.ok("filter delete", rule)
 
 
-def test_watching_a_canceled_job(used: Cluster) -> None:
-    number = used.ok("debug delay --print-jobid --submit 600").out.strip()
-    assert "will be canceled" in used.ok("job cancel", number).out
+def test_watching_a_canceled_job(filled_cluster: Cluster) -> None:
+    number = filled_cluster.ok("debug delay --print-jobid --submit 600").out.strip()
+    assert "will be canceled" in filled_cluster.ok("job cancel", number).out
     for verb in ("watch", "wait"):
-        ran = used.gnt(f"job {verb}", number)
+        ran = filled_cluster.gnt(f"job {verb}", number)
         assert ran.code == 1
         assert "Unhandled" not in ran.err
         assert "canceled" in ran.err.splitlines()[0]
 
 
-def test_a_node_that_is_not_the_master(used: Cluster) -> None:
-    _reason(used.gnt("instance list", node="node2"), "This node is not the master: log in to", 11)
+def test_a_node_that_is_not_the_master(filled_cluster: Cluster) -> None:
+    _reason(
+        filled_cluster.gnt("instance list", node="node2"),
+        "This node is not the master: log in to",
+        11,
+    )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 
 from ganeti import constants
 from ganeti.base import services
@@ -45,7 +45,7 @@ def reinstall(cluster: Cluster, node: str) -> None:
 
 
 def test_a_node_that_was_reinstalled_under_its_old_name(tmp_path: Path) -> None:
-    with copied(3) as cluster:
+    with copy_cluster(3) as cluster:
         assert cluster.add("web.example.com", node="node2").code == 0
         reinstall(cluster, "node2")
         assert doctor(cluster, "node2") == []
@@ -70,7 +70,7 @@ def test_a_node_that_was_reinstalled_under_its_old_name(tmp_path: Path) -> None:
 
 def test_a_reinstalled_node_that_answers_without_certificates_is_named(tmp_path: Path) -> None:
     """Its old disk is back, but the directory with the certificates is not."""
-    with copied(2) as cluster:
+    with copy_cluster(2) as cluster:
         where = cluster.paths("node2")
         services.stop(constants.NODED, where)
         where.server_cert.unlink()
@@ -109,7 +109,7 @@ def small_disk(directory: Path) -> Iterator[None]:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 def test_a_server_with_a_full_var_does_not_join(tmp_path: Path) -> None:
-    with copied(2) as cluster:
+    with copy_cluster(2) as cluster:
         cluster.ok("node remove", NODE)
         where = cluster.paths("node2")
         for name in reversed(services.ALL):

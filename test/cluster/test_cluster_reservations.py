@@ -87,7 +87,7 @@ def test_twenty_that_fit_exactly_and_all_become_instances(cluster: Cluster, api:
     jobs = []
     for number, uuid in enumerate(uuids[1:], 1):
         name = f"web{number}.example.com"
-        api.done(f"PUT /2/instances/{uuid}/rename", {"new_name": name})
+        api.run_job(f"PUT /2/instances/{uuid}/rename", {"new_name": name})
         jobs.append(api.ask(f"POST /2/instances/{name}/create", {}).value)
     for job in jobs:
         assert api.wait(job)["status"] == "success"
@@ -179,28 +179,28 @@ def test_a_reservation_is_changed_and_moved_without_a_node(cluster: Cluster) -> 
 
 
 def test_the_remote_api_reserves_names_and_creates(cluster: Cluster, api: Api) -> None:
-    job = api.done("POST /2/instances", {"__version__": 1, "forthcoming": True})
+    job = api.run_job("POST /2/instances", {"__version__": 1, "forthcoming": True})
     [uuid] = job["opresult"]
     assert api.get(f"/2/instances/{uuid}")["pnode"] is None
     change = {"os_name": "noop", "pnode": "node2.example.com", "disk_template": "diskless"}
-    api.done(f"PUT /2/instances/{uuid}/modify", change)
-    api.done(f"PUT /2/instances/{uuid}/rename", {"new_name": "web1.example.com"})
-    api.done("POST /2/instances/web1.example.com/create", {})
+    api.run_job(f"PUT /2/instances/{uuid}/modify", change)
+    api.run_job(f"PUT /2/instances/{uuid}/rename", {"new_name": "web1.example.com"})
+    api.run_job("POST /2/instances/web1.example.com/create", {})
     assert api.get("/2/instances/web1.example.com")["status"] == "running"
     body = {
         "instances": [{"disk_template": "diskless", "pnode": "node1.example.com"}] * 3,
         "owner": "alice",
         "expires": 4e9,
     }
-    [made] = api.done("POST /2/reservations", body)["opresult"]
+    [made] = api.run_job("POST /2/reservations", body)["opresult"]
     assert len(made) == 3
     names = [item["id"] for item in api.get("/2/instances")]
     assert sorted(names) == sorted([*made, "web1.example.com"])
     longer = {"owner": "bob", "never_expires": True}
-    api.done(f"PUT /2/reservations/{made[0]}/modify", longer)
+    api.run_job(f"PUT /2/reservations/{made[0]}/modify", longer)
     found = cluster.cells("instance list -o owner,expires", made[0])
     assert found == [["bob", "-"]]
-    api.done(f"DELETE /2/instances/{made[0]}")
+    api.run_job(f"DELETE /2/instances/{made[0]}")
     assert len(cluster.cells("instance list -o name")) == 3
 
 
@@ -223,7 +223,7 @@ def two(cluster: Cluster) -> str:
 def test_only_htools_do_not_see_a_reservation_without_a_node(
     api: Api, two: str, header: str, seen: int
 ) -> None:
-    answer = api.raw(
+    answer = api.send_raw(
         f"GET /2/instances?bulk=1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{header}\r\n"
         f"Authorization: {basic('alice')}\r\n\r\n".encode()
     )

@@ -64,7 +64,7 @@ def log_in(cluster: Cluster, source: str, target: str, *words: str, key: str = "
     return subprocess.run(argv, capture_output=True, timeout=30).returncode == 0
 
 
-def everywhere(cluster: Cluster, source: str, *words: str, key: str = "id_rsa") -> list[str]:
+def list_logins(cluster: Cluster, source: str, *words: str, key: str = "id_rsa") -> list[str]:
     nodes = ("node1", "node2", "node3")
     return [node for node in nodes if log_in(cluster, source, node, *words, key=key)]
 
@@ -74,17 +74,17 @@ ALL = ["node1", "node2", "node3"]
 
 def test_candidates_log_in_everywhere_and_others_nowhere(managed: Cluster) -> None:
     wait_for(lambda: log_in(managed, "node1", "node1"), "the SSH server")
-    assert everywhere(managed, "node1") == everywhere(managed, "node3") == ALL
+    assert list_logins(managed, "node1") == list_logins(managed, "node3") == ALL
     # Scripts name the cluster for all of its nodes.
-    assert everywhere(managed, "node2", "-oHostKeyAlias=cluster.example.com") == ALL
+    assert list_logins(managed, "node2", "-oHostKeyAlias=cluster.example.com") == ALL
     authorized(managed, "node1").write_text(authorized(managed, "node1").read_text() + PEOPLE)
     managed.ok("node modify --master-candidate=no node3")
-    assert everywhere(managed, "node3") == []
+    assert list_logins(managed, "node3") == []
     assert not managed.paths("node3").ssh_public_keys.exists()
-    assert everywhere(managed, "node2") == ALL
+    assert list_logins(managed, "node2") == ALL
     assert managed.ok("cluster verify").code == 0
     managed.ok("node modify --master-candidate=yes node3")
-    assert everywhere(managed, "node3") == ALL
+    assert list_logins(managed, "node3") == ALL
     assert PEOPLE in authorized(managed, "node1").read_text()
 
 
@@ -112,11 +112,11 @@ def test_new_keys_for_all_and_the_old_ones_are_refused(managed: Cluster) -> None
     assert ran.code == 1
     assert "SSH keys of type ecdsa have 256, 384, 521 bits, not 100" in ran.err
     managed.ok("cluster renew-crypto --new-ssh-keys --ssh-key-type=ecdsa --ssh-key-bits=384")
-    assert everywhere(managed, "node1", key="id_ecdsa") == ALL
-    assert everywhere(managed, "node1") == []
+    assert list_logins(managed, "node1", key="id_ecdsa") == ALL
+    assert list_logins(managed, "node1") == []
     managed.ok("cluster renew-crypto --new-ssh-keys")
-    assert everywhere(managed, "node3", key="id_ecdsa") == ALL
-    assert everywhere(managed, "node3", key="id_ecdsa.old") == []
+    assert list_logins(managed, "node3", key="id_ecdsa") == ALL
+    assert list_logins(managed, "node3", key="id_ecdsa.old") == []
     assert "ssh_key_bits: 384" in managed.ok("cluster info").out
     assert len(managed.paths().ssh_public_keys.read_text().splitlines()) == 3
     managed.ok("cluster verify")

@@ -175,7 +175,7 @@ def test_new_space_is_wiped_when_the_cluster_wants_it(storage_cluster: Both) -> 
 
 
 def test_disks_of_a_provider(storage_cluster: Both) -> None:
-    reason = loop_lvm.why_not()
+    reason = loop_lvm.explain_unavailable()
     if reason:
         pytest.skip(reason)
     cluster, nodes = storage_cluster

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, Ran, copied
+from local_cluster import Cluster, Ran, copy_cluster
 from rapi_daemon import RapiDaemon
 
 from ganeti.base import files
@@ -21,7 +21,7 @@ WEB = "web1.example.com"
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Cluster]]:
-    with copied(1) as here, copied(1) as there:
+    with copy_cluster(1) as here, copy_cluster(1) as there:
         given = tmp_path_factory.mktemp("secret") / "secret"
         files.write_atomic(given, here.paths().domain_secret.read_bytes(), mode=0o600)
         there.ok("cluster renew-crypto", f"--cluster-domain-secret={given}")

@@ -83,7 +83,7 @@ def test_data_directories_of_other_versions_start(tmp_path: Path) -> None:
         assert cluster.cells("instance list -o disk.sizes", "inst1") == [["20,8"]]
         assert cluster.ok("instance modify -B maxmem=300", "inst1").code == 0
 
-        old = one_node(old_configs.render(old_configs.facts(21), 2_070_000))
+        old = keep_one_node(old_configs.render(old_configs.facts(21), 2_070_000))
         exchange(cluster, old, address)
         assert sorted(row[0] for row in cluster.cells("instance list -o name")) == sorted(
             old["instances"]
@@ -96,7 +96,7 @@ def test_data_directories_of_other_versions_start(tmp_path: Path) -> None:
         cluster.destroy()
 
 
-def one_node(raw: old_configs.Raw) -> old_configs.Raw:
+def keep_one_node(raw: old_configs.Raw) -> old_configs.Raw:
     """The cluster without all nodes but the master, which is called node1, and their instances."""
     former = raw["cluster"]["master_node"]
     node = raw["nodes"][former] | {"name": "node1.example.com"}

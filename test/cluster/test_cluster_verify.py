@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, copied, tool
+from local_cluster import Cluster, copy_cluster, tool
 
 WEB = "web.example.com"
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with copied(3) as made:
+    with copy_cluster(3) as made:
         assert made.add(WEB).code == 0
         yield made
 

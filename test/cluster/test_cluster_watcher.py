@@ -280,12 +280,12 @@ def test_an_optional_daemon_runs_where_its_options_are_set(
     address = resolve.address("node1.example.com"), resolve.port(constants.MOND)
     link = http.client.HTTPConnection(*address, timeout=20)
 
-    def listed() -> list[str]:
+    def list_collectors() -> list[str]:
         link.request("GET", "/1/list/collectors")
         return [row[0] for row in json.loads(link.getresponse().read())]
 
-    wait_for(lambda: "diskstats" not in listed(), "the cluster's settings count")
-    assert {"cpu-avg-load", "lv"} <= set(listed())
+    wait_for(lambda: "diskstats" not in list_collectors(), "the cluster's settings count")
+    assert {"cpu-avg-load", "lv"} <= set(list_collectors())
     link.close()
     for path, node in zip(defaults, ("node1", "node3")):
         path.unlink()

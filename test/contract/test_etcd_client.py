@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 A, B = "/test/a", "/test/b"
 
 
-def soon() -> Deadline:
+def make_deadline() -> Deadline:
     return Deadline(30.0)
 
 
@@ -41,52 +41,56 @@ def etcd(servers: EtcdServers) -> Iterator[Etcd]:
 
 
 def test_a_value_is_set_once_under_the_same_condition(etcd: Etcd) -> None:
-    assert etcd.change({A: Item()}, {A: "one", B: "1"}, soon(), reads=[A]) == (True, {})
-    done, seen = etcd.change({A: Item()}, {A: "two"}, soon(), reads=[A, "/test/none"])
+    assert etcd.change({A: Item()}, {A: "one", B: "1"}, make_deadline(), reads=[A]) == (True, {})
+    done, seen = etcd.change({A: Item()}, {A: "two"}, make_deadline(), reads=[A, "/test/none"])
     assert not done
     assert seen[A].value == "one"
     assert seen["/test/none"] == Item()
-    assert etcd.change({A: Item("other")}, {A: "two"}, soon())[0] is False
-    assert etcd.change({A: Item("one"), B: Item("1")}, {A: "two"}, soon())[0] is True
-    assert etcd.change({A: seen[A]}, {A: "three"}, soon())[0] is False
-    found = etcd.read([A, B], soon())
+    assert etcd.change({A: Item("other")}, {A: "two"}, make_deadline())[0] is False
+    assert etcd.change({A: Item("one"), B: Item("1")}, {A: "two"}, make_deadline())[0] is True
+    assert etcd.change({A: seen[A]}, {A: "three"}, make_deadline())[0] is False
+    found = etcd.read([A, B], make_deadline())
     assert (found[A].value, found[B].value) == ("two", "1")
-    assert etcd.change({A: found[A]}, {A: "Ümlaut"}, soon())[0] is True
-    assert etcd.read([A], soon())[A].value == "Ümlaut"
+    assert etcd.change({A: found[A]}, {A: "Ümlaut"}, make_deadline())[0] is True
+    assert etcd.read([A], make_deadline())[A].value == "Ümlaut"
 
 
 def test_a_key_ends_with_its_lease(etcd: Etcd) -> None:
-    lease, seconds = etcd.grant(60, soon())
+    lease, seconds = etcd.grant(60, make_deadline())
     assert seconds >= 60
-    assert etcd.change({}, {"/test/l": "x"}, soon(), lease={"/test/l": lease})[0] is True
-    assert etcd.read(["/test/l"], soon())["/test/l"].lease == lease
-    etcd.revoke(lease, soon())
-    etcd.revoke(lease, soon())
-    assert etcd.read(["/test/l"], soon())["/test/l"] == Item()
+    assert etcd.change({}, {"/test/l": "x"}, make_deadline(), lease={"/test/l": lease})[0] is True
+    assert etcd.read(["/test/l"], make_deadline())["/test/l"].lease == lease
+    etcd.revoke(lease, make_deadline())
+    etcd.revoke(lease, make_deadline())
+    assert etcd.read(["/test/l"], make_deadline())["/test/l"] == Item()
     with pytest.raises(LeaseGoneError):
-        etcd.change({}, {"/test/l": "x"}, soon(), lease={"/test/l": lease})
+        etcd.change({}, {"/test/l": "x"}, make_deadline(), lease={"/test/l": lease})
 
 
 def test_a_lease_that_nobody_renews_ends_after_its_time(etcd: Etcd) -> None:
     begin = time.monotonic()
-    lease, seconds = etcd.grant(2, soon())
-    etcd.change({}, {"/test/e": "x"}, soon(), lease={"/test/e": lease})
-    wait_for(lambda: etcd.read(["/test/e"], soon())["/test/e"] == Item(), "the key stays", 30)
+    lease, seconds = etcd.grant(2, make_deadline())
+    etcd.change({}, {"/test/e": "x"}, make_deadline(), lease={"/test/e": lease})
+    wait_for(
+        lambda: etcd.read(["/test/e"], make_deadline())["/test/e"] == Item(), "the key stays", 30
+    )
     assert time.monotonic() - begin >= seconds
 
 
 def test_a_key_that_moved_to_another_lease_outlives_the_first(etcd: Etcd) -> None:
-    first, second = etcd.grant(60, soon())[0], etcd.grant(60, soon())[0]
-    etcd.change({}, {"/test/m": "x"}, soon(), lease={"/test/m": first})
-    etcd.change({"/test/m": Item("x")}, {"/test/m": "x"}, soon(), lease={"/test/m": second})
-    etcd.revoke(first, soon())
-    assert etcd.read(["/test/m"], soon())["/test/m"].lease == second
+    first, second = etcd.grant(60, make_deadline())[0], etcd.grant(60, make_deadline())[0]
+    etcd.change({}, {"/test/m": "x"}, make_deadline(), lease={"/test/m": first})
+    etcd.change(
+        {"/test/m": Item("x")}, {"/test/m": "x"}, make_deadline(), lease={"/test/m": second}
+    )
+    etcd.revoke(first, make_deadline())
+    assert etcd.read(["/test/m"], make_deadline())["/test/m"].lease == second
 
 
 def test_etcdctl_uses_the_same_settings(servers: EtcdServers, etcd: Etcd) -> None:
     if shutil.which("etcdctl") is None:
         pytest.skip("needs etcdctl (Debian's package etcd-client)")
-    etcd.change({}, {"/test/ctl": "seen"}, soon())
+    etcd.change({}, {"/test/ctl": "seen"}, make_deadline())
     script = "set -a; . $0; exec etcdctl get --print-value-only /test/ctl"
     done = subprocess.run(
         ["sh", "-c", script, str(servers.settings)], capture_output=True, text=True, check=True
@@ -108,7 +112,7 @@ def test_a_client_without_a_certificate_is_refused(servers: EtcdServers) -> None
     assert settings.identity is not None
     bare = replace(settings, identity=replace(settings.identity, cert_file=None, key_file=None))
     with Etcd(bare) as client, pytest.raises(errors.RemoteError):
-        client.read([A], soon())
+        client.read([A], make_deadline())
 
 
 def test_members_that_hang_or_are_gone_leave_time_for_one_that_answers(

@@ -126,7 +126,7 @@ class World:
         guest.run("ip", "link", "set", "g0", "up")
         return guest
 
-    def tell(self, number: int, **values: object) -> None:
+    def put(self, number: int, **values: object) -> None:
         nic = NodeNic(
             uuid="u",
             mac="52:54:00:0:0:1",
@@ -152,8 +152,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         if shutil.which(program) is None:
             pytest.skip(f"no {program} on this machine: install util-linux and iproute2")
     made = World(tmp_path_factory.mktemp("metad"))
-    made.tell(0, osparams_public={"size": "2"}, osparams_private={"token": "t"})
-    made.tell(1, osparams_secret={"password": "secret-of-web1"})
+    made.put(0, osparams_public={"size": "2"}, osparams_private={"token": "t"})
+    made.put(1, osparams_secret={"password": "secret-of-web1"})
     yield made
     made.close()
 
@@ -255,11 +255,11 @@ def test_a_guest_with_open_connections_keeps_no_other_one_waiting(world: World) 
 
 
 def test_a_guest_that_is_gone_has_nothing(world: World) -> None:
-    world.tell(0, osparams_public={"size": "3"})
+    world.put(0, osparams_public={"size": "3"})
     assert content(world.guests[0].ask()) == {"size": ["3", "public"]}
     metadata.forget(world.paths, "uuid-0")
     assert status(world.guests[0].ask()) == 404
-    world.tell(0, osparams_public={"size": "2"}, osparams_private={"token": "t"})
+    world.put(0, osparams_public={"size": "2"}, osparams_private={"token": "t"})
 
 
 def test_root_of_the_node_updates_over_the_socket(world: World) -> None:

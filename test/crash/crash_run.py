@@ -18,7 +18,7 @@ from master_process import MasterProcess
 
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))
 
-from local_cluster import copied
+from local_cluster import copy_cluster
 from waiting import wait_for
 
 from ganeti import constants
@@ -36,7 +36,7 @@ class CrashRun:
     def __init__(self, directory: Path, nodes: int) -> None:
         directory.mkdir()
         self._resources = contextlib.ExitStack()
-        self.cluster = self._resources.enter_context(copied(nodes))
+        self.cluster = self._resources.enter_context(copy_cluster(nodes))
         self.known = Acknowledged()
         self.paths = self.cluster.paths()
         services.stop(constants.MASTERD, self.paths)
@@ -66,12 +66,12 @@ class CrashRun:
             self.master.end(signal.SIGTERM)
             assert self.master.status == 0, self.problem()
             counts |= Counter(self.master.labels)
-            self.look()
+            self.check()
             self.kill_during_load()
             self.start(trace=True)
             self.master.end(signal.SIGKILL)
             counts |= Counter(self.master.labels)
-            self.look()
+            self.check()
         return [
             Point(label, number, way)
             for label, count in counts.items()
@@ -118,7 +118,7 @@ class CrashRun:
         else:
             assert ready, f"the master did not start: {self.problem(point)}"
             self.missed.append(point)
-        self.look(point)
+        self.check(point)
 
     def compare_copies(self) -> None:
         """What the other candidates have becomes what the master has."""
@@ -139,9 +139,9 @@ class CrashRun:
         timer.join()
         self.master.wait()
         self.kills["any time"] += 1
-        self.look()
+        self.check()
 
-    def look(self, point: Point | None = None, *, full: bool = False) -> None:
+    def check(self, point: Point | None = None, *, full: bool = False) -> None:
         """Check what the files say."""
         self.checker.offline(full=full)
         assert not self.checker.problems, self.problem(point)
@@ -153,7 +153,7 @@ class CrashRun:
         self.start()
         self.checker.online()
         self.master.end(signal.SIGTERM)
-        self.look(full=True)
+        self.check(full=True)
         started = self.cluster.start_master()
         assert started.code == 0, started.err
         wait_for(self._all_ended, "the end of all jobs", 40)

@@ -172,14 +172,14 @@ class DiskFaults:
         """Let calls of a function count like an operation on a file."""
         original = getattr(module, function)
 
-        def counted(*args: Any, **more: Any) -> Any:
+        def call_counted(*args: Any, **more: Any) -> Any:
             return self.count("call", function, lambda: original(*args, **more))
 
-        setattr(module, function, counted)
+        setattr(module, function, call_counted)
 
     def count(self, kind: str, name: str, do: Callable[[], Any]) -> Any:
         """Do something that counts like an operation on a file and cannot be taken back."""
-        return self._do(kind, name, do, lambda: _Undo(frozenset(), _nothing, _nothing))
+        return self._do(kind, name, do, lambda: _Undo(frozenset(), _undo_nothing, _undo_nothing))
 
     # the operations ------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class DiskFaults:
             fsync(fd)
             self._flushed(path if os.path.isdir(path) else _inode(fd))
 
-        self._do("fsync", path, do, lambda: _Undo(frozenset(), _nothing, _nothing))
+        self._do("fsync", path, do, lambda: _Undo(frozenset(), _undo_nothing, _undo_nothing))
 
     def _rename(self, source: Any, target: Any, **more: Any) -> None:
         rename = self._os_rename  # type: ignore[attr-defined]
@@ -307,7 +307,7 @@ class DiskFaults:
             elif os.path.lexists(path):
                 self._os_unlink(path)  # type: ignore[attr-defined]
 
-        return _Undo(frozenset([os.path.dirname(path)]), revert, _nothing)
+        return _Undo(frozenset([os.path.dirname(path)]), revert, _undo_nothing)
 
     def _uninstalled(self, function: Callable[..., None], *args: Any) -> None:
         """Call something of the library that must not count."""
@@ -323,7 +323,7 @@ class DiskFaults:
         def revert() -> None:
             self._restore(path, content)
 
-        return _Undo(frozenset([os.path.dirname(path)]), revert, _nothing)
+        return _Undo(frozenset([os.path.dirname(path)]), revert, _undo_nothing)
 
     @staticmethod
     def _copy(path: str) -> bytes | str | None:
@@ -352,13 +352,13 @@ class DiskFaults:
             self._restore(target, replaced)
 
         scope = frozenset([os.path.dirname(source), os.path.dirname(target)])
-        return _Undo(scope, revert, _nothing)
+        return _Undo(scope, revert, _undo_nothing)
 
     def _revert_content(self, fd: int, offset: int, length: int) -> _Undo:
         """Put back the bytes of a region and the size; survives a rename of the file."""
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
-            return _Undo(frozenset(), _nothing, _nothing)
+            return _Undo(frozenset(), _undo_nothing, _undo_nothing)
         own = self._os_open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)  # type: ignore[attr-defined]
         old = os.pread(own, length, offset)
 
@@ -375,5 +375,5 @@ def _inode(fd: int) -> tuple[int, int]:
     return info.st_dev, info.st_ino
 
 
-def _nothing() -> None:
+def _undo_nothing() -> None:
     """For an operation that needs no undoing."""

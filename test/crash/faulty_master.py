@@ -91,12 +91,12 @@ def count_node_calls(faults: DiskFaults) -> None:
     """Let calls to nodes that change disks or guests count like an operation on a file."""
     original = rpc_client.NodeRpc._fan_out
 
-    def counted(self: Any, spec: Any, todo: Any) -> Any:
+    def call_counted(self: Any, spec: Any, todo: Any) -> Any:
         if not spec.name.startswith(_COUNTED):
             return original(self, spec, todo)
         return faults.count("call", spec.name, lambda: original(self, spec, todo))
 
-    rpc_client.NodeRpc._fan_out = counted  # type: ignore[method-assign]
+    rpc_client.NodeRpc._fan_out = call_counted  # type: ignore[method-assign]
 
 
 def serve(order: dict[str, Any]) -> int:

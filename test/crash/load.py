@@ -86,7 +86,14 @@ class Load:
         self._nodes = list(nodes)
         self._leftovers = list(leftovers)
         self._over = threading.Event()
-        works = (self._singles, self._many, self._tags, self._instances, self._manage, self._rules)
+        works = (
+            self._singles,
+            self._submit_many,
+            self._tags,
+            self._instances,
+            self._manage,
+            self._rules,
+        )
         self._threads = [
             threading.Thread(target=self._client, args=(work,), name=work.__name__)
             for work in works
@@ -181,7 +188,7 @@ class Load:
                 self._unexpected(f"key {mark} gave jobs {job_id} and {again}")
             self._wait(client, job_id)
 
-    def _many(self, client: Client) -> None:
+    def _submit_many(self, client: Client) -> None:
         marks = [self._mark(f"many-{number}") for number in range(3)]
         tag = marks[1]
         after = {"depends": [[-1, ["success"]]]}

@@ -30,14 +30,14 @@ def run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[CrashRun]:
         made.close()
 
 
-def wanted(nodes: int) -> int | None:
+def count_points(nodes: int) -> int | None:
     asked = os.environ.get("CRASH_POINTS", "")
     return ALL[nodes] if asked == "all" else int(asked or SAMPLE[nodes])
 
 
 @pytest.mark.timeout(3600)
 def test_nothing_acknowledged_is_lost(run: CrashRun, capsys: pytest.CaptureFixture[str]) -> None:
-    points = choose(run.enumerate(), wanted(len(run.names)))
+    points = choose(run.enumerate(), count_points(len(run.names)))
     for point in points:
         run.kill_at(point)
     again, run.missed = run.missed, []

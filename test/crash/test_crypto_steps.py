@@ -26,7 +26,7 @@ from master_process import MasterProcess
 
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))
 
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 
 from ganeti import constants
 from ganeti.base import services
@@ -102,7 +102,7 @@ class Renewals:
 
 @pytest.fixture
 def renewals(tmp_path: Path) -> Iterator[Renewals]:
-    with copied(len(NODES)) as cluster:
+    with copy_cluster(len(NODES)) as cluster:
         made = Renewals(cluster, tmp_path)
         try:
             made.begin()

@@ -30,7 +30,7 @@ from master_process import MasterProcess
 
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))
 
-from local_cluster import copied
+from local_cluster import copy_cluster
 
 from ganeti import constants
 from ganeti.base import services
@@ -83,7 +83,7 @@ class Steps:
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
         self._resources = contextlib.ExitStack()
-        self.cluster = self._resources.enter_context(copied(1))
+        self.cluster = self._resources.enter_context(copy_cluster(1))
         self.cluster.ok(
             "cluster modify --enabled-disk-templates file,sharedfile,diskless"
             " --ipolicy-bounds-specs min:disk-size=1,nic-count=0/max:disk-size=1000000"

@@ -31,7 +31,7 @@ from master_process import MasterProcess
 
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))
 
-from local_cluster import REPOSITORY, Cluster, Ran, copied, run_program
+from local_cluster import REPOSITORY, Cluster, Ran, copy_cluster, run_program
 
 from ganeti import constants, paths
 from ganeti.base import process, services
@@ -50,13 +50,13 @@ INIT = (
 ADD = ["gnt-node", "add", "--no-ssh-key-check", NODE]
 
 
-def chosen(points: list[Point]) -> list[Point]:
+def choose(points: list[Point]) -> list[Point]:
     asked = os.environ.get("CRASH_POINTS", "")
     count = MOST if asked == "all" else int(asked or SAMPLE)
     return random.Random(4).sample(points, min(count, len(points)))
 
 
-def counted(labels: list[str], ends: Callable[[str], tuple[str, ...]] = ways) -> list[Point]:
+def list_points(labels: list[str], ends: Callable[[str], tuple[str, ...]] = ways) -> list[Point]:
     """All points of a run."""
     counts: Counter[str] = Counter()
     found = []
@@ -121,7 +121,7 @@ def init_points(directory: Path) -> list[Point]:
         assert server.init(None).code == 0
     finally:
         server.end()
-    return counted(lines(server.report, "op"))
+    return list_points(lines(server.report, "op"))
 
 
 @pytest.mark.timeout(3600)
@@ -129,7 +129,7 @@ def test_a_cluster_whose_init_lost_power(tmp_path: Path) -> None:
     points = init_points(tmp_path / "all")
     assert len(points) > 100
     hit = 0
-    for number, point in enumerate(chosen(points), 1):
+    for number, point in enumerate(choose(points), 1):
         server = Server(tmp_path / str(number), number % 250)
         try:
             server.init(point)
@@ -148,7 +148,7 @@ def test_a_cluster_whose_init_lost_power(tmp_path: Path) -> None:
             assert not list(server.where.data.glob(".*")), point
         finally:
             server.end()
-    assert hit * 2 >= len(chosen(points))
+    assert hit * 2 >= len(choose(points))
 
 
 def test_two_inits_at_the_same_time_make_one_cluster(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_two_inits_at_the_same_time_make_one_cluster(tmp_path: Path) -> None:
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     """A cluster of one node, and a server beside it."""
-    with copied(2) as made:
+    with copy_cluster(2) as made:
         leave(made)
         yield made
 
@@ -200,7 +200,7 @@ def add_again(cluster: Cluster, point: Point) -> None:
 @pytest.mark.timeout(3600)
 def test_a_server_that_lost_power_while_it_was_set_up(cluster: Cluster, tmp_path: Path) -> None:
     report, plan, shell = tmp_path / "report", tmp_path / "plan", tmp_path / "shell"
-    program = shlex.join([command_server.shared().python, str(FAULTY), str(report)])
+    program = shlex.join([command_server.find_shared().python, str(FAULTY), str(report)])
     env = {key: cluster.env("node2")[key] for key in ("GANETI_ROOTDIR", "GANETI_HOSTNAME")}
     exports = "\n".join(f"export {key}={shlex.quote(value)}" for key, value in env.items())
     shell.write_text(f'#!/bin/sh\n{exports}\nexec {program} "$(cat {plan})" $2\n')
@@ -212,10 +212,10 @@ def test_a_server_that_lost_power_while_it_was_set_up(cluster: Cluster, tmp_path
         return run_program(ADD, {**cluster.env(), "GANETI_REMOTE_SHELL": str(shell)})
 
     assert add(None).code == 0
-    points = counted(lines(report, "op"))
+    points = list_points(lines(report, "op"))
     assert len(points) > 100
     hit = 0
-    for point in chosen(points):
+    for point in choose(points):
         leave(cluster)
         first = add(point)
         assert len(first.err.splitlines()) <= 1, (point, first.err)
@@ -225,7 +225,7 @@ def test_a_server_that_lost_power_while_it_was_set_up(cluster: Cluster, tmp_path
         kill_daemons(cluster.paths("node2"))
         assert doctor(cluster.env("node2")).code in (0, 1)
         add_again(cluster, point)
-    assert hit * 2 >= len(chosen(points))
+    assert hit * 2 >= len(choose(points))
 
 
 @pytest.mark.timeout(3600)
@@ -238,7 +238,7 @@ def test_the_master_loses_power_while_it_adds_a_node(cluster: Cluster, tmp_path:
 
     def add() -> None:
         """Add the node with a command on the master's server: it dies with the master."""
-        argv = [command_server.shared().python, "-m", "ganeti.cli", *ADD]
+        argv = [command_server.find_shared().python, "-m", "ganeti.cli", *ADD]
         with subprocess.Popen(argv, env=cluster.env(), stderr=subprocess.PIPE) as command:
             while command.poll() is None:
                 if master.died.wait(0.05):
@@ -253,14 +253,14 @@ def test_the_master_loses_power_while_it_adds_a_node(cluster: Cluster, tmp_path:
         steps = re.compile(r"serve: (call |(write|fsync|rename) .*(journal|ssconf_\w+|data)$)")
         points = [
             point
-            for point in counted(master.labels, lambda _label: ("before", "after"))
+            for point in list_points(master.labels, lambda _label: ("before", "after"))
             if steps.match(point.label)
         ]
         early = Counter(master.labels[:before])
         points = [point for point in points if point.number > early[point.label]]
         assert len(points) >= 10
         hit = 0
-        for point in chosen(points):
+        for point in choose(points):
             leave(cluster)
             master.end(signal.SIGTERM)
             assert master.start(point, trace=False, calls=True)
@@ -273,6 +273,6 @@ def test_the_master_loses_power_while_it_adds_a_node(cluster: Cluster, tmp_path:
                 if status not in FINAL:
                     cluster.gnt("job wait", job)
             add_again(cluster, point)
-        assert hit * 2 >= len(chosen(points))
+        assert hit * 2 >= len(choose(points))
     finally:
         master.close()

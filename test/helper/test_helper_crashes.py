@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from helper_sector import make_disk
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 from waiting import wait_for
 
 from ganeti import constants
@@ -29,7 +29,7 @@ NAME = "web1.example.com"
 
 @pytest.fixture(scope="module")
 def kvm() -> Iterator[Cluster]:
-    with copied(2, "kvm") as made:
+    with copy_cluster(2, "kvm") as made:
         path = made.paths("node2").os_search_path[1] / "strange"
         path.mkdir(parents=True)
         (path / "ganeti_api_version").write_text("15\n")

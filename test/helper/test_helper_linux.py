@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from lab.kernel import kernel
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 
 from ganeti import constants
 
@@ -63,7 +63,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def kvm(image: Path) -> Iterator[Cluster]:
-    with copied(2, "kvm") as made:
+    with copy_cluster(2, "kvm") as made:
         path = made.paths().os_search_path[1] / "strange"
         path.mkdir(parents=True)
         (path / "ganeti_api_version").write_text("20\n")

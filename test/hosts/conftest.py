@@ -54,7 +54,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_configure(config: pytest.Config) -> None:
     if is_asked_for(config):
-        faults.new()
+        faults.begin()
         ending = contextlib.ExitStack()
         os.environ[lab_cluster.MADE] = str(ending.enter_context(run_directory()))
         config.add_cleanup(ending.close)

@@ -56,7 +56,7 @@ class Pair:
         assert error is None, error
         return result
 
-    def refused(self, side: int, method: str, changes: Any = None, **arguments: Any) -> str:
+    def fail(self, side: int, method: str, changes: Any = None, **arguments: Any) -> str:
         """The text of a call that must fail."""
         [[result, error]] = self.call(side, (method, arguments, changes or {}))
         assert error is not None, result
@@ -136,7 +136,7 @@ def test_a_name_that_is_taken_is_refused(pair: Pair, book: Book) -> None:
         machine.sh(
             "lvcreate -q -y -L 32m -n i1.disk0_data xenvg; printf mine > /dev/xenvg/i1.disk0_data"
         )
-        assert "exists already" in pair.refused(0, "create_volumes")
+        assert "exists already" in pair.fail(0, "create_volumes")
         assert machine.sh("head -c 4 /dev/xenvg/i1.disk0_data") == "mine"
         case.outcome, case.recovery = "refused, nothing changed", "remove or rename that volume"
         machine.sh("lvremove -q -y xenvg/i1.disk0_data")
@@ -152,7 +152,7 @@ def test_a_new_disk_is_filled_from_the_primary(pair: Pair) -> None:
         pair.do(side, "begin", on_primary=side == 0)
     pair.becomes(0, "Connected Primary/Secondary UpToDate/UpToDate")
     pair.write(0, "payload")
-    assert "in use on its other node" in pair.refused(1, "open")
+    assert "in use on its other node" in pair.fail(1, "open")
     assert len(pair.sums()) == 1
 
 
@@ -202,7 +202,7 @@ def test_lost_volumes_are_replaced(pair: Pair) -> None:
 
 def test_what_is_in_use_is_left_alone(pair: Pair, book: Book) -> None:
     with book.case("disk activated (driver)", "its DRBD minor serves another disk") as case:
-        text = pair.refused(0, "assemble", {"prefix": "other-", "secret": "f" * 40})
+        text = pair.fail(0, "assemble", {"prefix": "other-", "secret": "f" * 40})
         assert "is in use by resource0" in text
         pair.do(0, "shutdown", {"prefix": "other-", "secret": "f" * 40})
         assert pair.state(0) == "Connected Primary/Secondary UpToDate/UpToDate"
@@ -215,7 +215,7 @@ def test_split_brain_is_named_and_both_sides_keep_their_data(pair: Pair) -> None
     pair.machines[0].link(False)
     pair.becomes(1, "WFConnection Primary/Unknown UpToDate/DUnknown", 60.0)
     pair.becomes(0, "WFConnection Secondary/Unknown UpToDate/DUnknown", 60.0)
-    assert "peer away" in pair.refused(1, "progress", BIG, seconds=2)
+    assert "peer away" in pair.fail(1, "progress", BIG, seconds=2)
     pair.do(0, "open", BIG)
     pair.write(0, "zero")
     pair.write(1, "one")
@@ -223,7 +223,7 @@ def test_split_brain_is_named_and_both_sides_keep_their_data(pair: Pair) -> None
     pair.machines[0].link(True)
     pair.becomes(1, "StandAlone Primary/Unknown UpToDate/DUnknown", 60.0)
     pair.do(1, "connect", BIG, two_primaries=False)
-    text = pair.refused(0, "connect_and_wait", BIG, two_primaries=False, seconds=20)
+    text = pair.fail(0, "connect_and_wait", BIG, two_primaries=False, seconds=20)
     assert "Split-Brain detected" in text
     assert "gnt-instance replace-disks -s INSTANCE" in text
     assert pair.read(1) == "one"
@@ -240,10 +240,10 @@ def test_the_end(pair: Pair) -> None:
         pair.do(side, "remove_volumes", BIG)
         assert pair.state(side) == ""
         assert pair.machines[side].sh("lvs --noheadings xenvg") == ""
-    kept = [m.sh(f"cat {os.environ['DRBD_RECORD']}") for m in pair.machines if _recorded()]
+    kept = [m.sh(f"cat {os.environ['DRBD_RECORD']}") for m in pair.machines if _records()]
     for side, text in enumerate(kept):
         Path(f"{os.environ['DRBD_RECORD']}.side{side}").write_text(text)
 
 
-def _recorded() -> bool:
+def _records() -> bool:
     return "DRBD_RECORD" in os.environ

@@ -126,7 +126,7 @@ def test_a_qemu_that_hangs(cluster: Cluster, vm: str, book: Book) -> None:
 
 def test_the_link_is_cut_during_a_migration(cluster: Cluster, vm: str, book: Book) -> None:
     source, target = cluster.nodes[1:3]
-    mirror.until(source, **mirror.WHOLE)
+    mirror.await_state(source, **mirror.WHOLE)
     with book.case("gnt-instance migrate", "network of the target cut in the middle") as case:
         job = begin_to_move(cluster, source)
         target.machine.link(up=False)
@@ -141,7 +141,7 @@ def test_the_link_is_cut_during_a_migration(cluster: Cluster, vm: str, book: Boo
         wait_for("the target", lambda: not cluster.gnt(cleanup, vm).code, 200.0)
         assert runs_on(source)
         assert not runs_on(target)
-        mirror.until(source, **mirror.WHOLE)
+        mirror.await_state(source, **mirror.WHOLE)
         case.outcome = "given up after a minute of silence; the instance continues where it was"
         case.recovery = "network back, instance migrate --cleanup"
 
@@ -159,7 +159,7 @@ def test_the_node_daemon_dies_during_a_migration(cluster: Cluster, vm: str, book
         assert "a migration of it did not end" in cluster.gnt("cluster verify").out
         cluster.ok("instance migrate --cleanup -f", vm)
         assert [runs_on(source), runs_on(target)] == [True, False]
-        mirror.until(source, **mirror.WHOLE)
+        mirror.await_state(source, **mirror.WHOLE)
         case.outcome = "the job fails and tells what to do; the instance runs on one node"
         case.recovery = "daemon started again, instance migrate --cleanup"
     cluster.ok("cluster verify")
@@ -181,12 +181,12 @@ def test_a_running_instance_is_moved_and_survives_its_node(
         case.outcome = f"the instance counts on, on the other node ({took[1]})"
     ((node, status),) = cluster.cells("instance list -o pnode,status", vm)
     assert (node, status) == (target.name, "running")
-    mirror.until(target, **mirror.WHOLE)
+    mirror.await_state(target, **mirror.WHOLE)
     assert mirror.state(target)["ro"] == "Primary/Secondary"
     assert not runs_on(source)
     with book.case("running KVM instance on DRBD", "power cut of its node") as case:
         target.power_cut()
-        mirror.until(source, cs="WFConnection")
+        mirror.await_state(source, cs="WFConnection")
         cluster.ok("node modify --offline=yes", target.name)
         cluster.ok("instance failover -f --ignore-consistency", vm)
         counts(source)
@@ -195,6 +195,6 @@ def test_a_running_instance_is_moved_and_survives_its_node(
         target.power_on()
         cluster.ok("node modify --offline=no", target.name)
         cluster.ok("instance activate-disks", vm)
-        mirror.until(source, **mirror.WHOLE)
+        mirror.await_state(source, **mirror.WHOLE)
     assert mirror.checksum(source) == mirror.checksum(target)
     cluster.ok("instance remove -f", vm)

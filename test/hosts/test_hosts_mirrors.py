@@ -39,9 +39,9 @@ class Pair:
         by_name = {node.name: node for node in self.cluster.nodes}
         return by_name[first], by_name[second], status
 
-    def whole(self, limit: float = 120.0) -> None:
+    def await_complete(self, limit: float = 120.0) -> None:
         """Wait until the mirror is complete; both sides hold the same then."""
-        mirror.until(self.left, limit, **mirror.WHOLE)
+        mirror.await_state(self.left, limit, **mirror.WHOLE)
         assert mirror.checksum(self.left) == mirror.checksum(self.right)
 
     def bring_back(self, node: Node) -> None:
@@ -50,7 +50,7 @@ class Pair:
             node.power_on()
         self.cluster.ok("node modify --offline=no", node.name)
         self.cluster.ok("instance activate-disks", WEB)
-        self.whole()
+        self.await_complete()
 
 
 def unknown_volumes(said: str) -> list[str]:
@@ -131,11 +131,11 @@ def test_the_node_daemon_dies_while_a_mirror_is_made(cluster: Cluster, book: Boo
 
 def test_a_mirror_is_made_grows_and_changes_sides(pair: Pair) -> None:
     cluster = pair.cluster
-    pair.whole()
+    pair.await_complete()
     cluster.ok("instance grow-disk", WEB, "0", "16M")
     size = pair.left.sh("blockdev --getsize64 /dev/drbd0")
     assert size == str(48 << 20)
-    pair.whole()
+    pair.await_complete()
     cluster.ok("instance failover -f", WEB)
     assert pair.running() == (pair.right, pair.left, "running")
     assert mirror.read(pair.right, 7) == "payload"
@@ -145,7 +145,7 @@ def test_the_primary_loses_its_power(pair: Pair, book: Book) -> None:
     cluster, (lost, kept) = pair.cluster, pair.sides()
     with book.case("running instance on DRBD", "power cut of the primary node") as case:
         lost.power_cut()
-        mirror.until(kept, cs="WFConnection")
+        mirror.await_state(kept, cs="WFConnection")
         assert cluster.gnt("node modify --offline=yes", lost.name).code == 0
         cluster.ok("instance failover -f --ignore-consistency", WEB)
         assert pair.running()[2] == "running"
@@ -161,7 +161,7 @@ def test_the_secondary_loses_its_power(pair: Pair, book: Book) -> None:
     kept, lost = pair.sides()
     with book.case("running instance on DRBD", "power cut of the secondary node") as case:
         lost.power_cut()
-        mirror.until(kept, cs="WFConnection")
+        mirror.await_state(kept, cs="WFConnection")
         mirror.write(kept, "still-writes", offset=128)
         assert pair.running()[2] == "running"
         case.outcome = "continues; the mirror is degraded"
@@ -174,10 +174,10 @@ def test_the_link_is_cut(pair: Pair, book: Book) -> None:
     kept, away = pair.sides()
     with book.case("running instance on DRBD", "network of the secondary node cut") as case:
         away.machine.link(up=False)
-        mirror.until(kept, cs="WFConnection")
+        mirror.await_state(kept, cs="WFConnection")
         mirror.write(kept, "unseen", offset=192)
         away.machine.link(up=True)
-        pair.whole()
+        pair.await_complete()
         assert mirror.read(kept, 6, offset=192) == "unseen"
         case.outcome = "continues; the mirror is degraded"
         case.recovery = "by itself when the network is back"
@@ -187,13 +187,13 @@ def test_a_sync_is_interrupted_by_a_power_cut(pair: Pair, book: Book) -> None:
     kept, away = pair.sides()
     with book.case("DRBD resync", "power cut of the target in the middle") as case:
         away.machine.link(up=False)
-        mirror.until(kept, cs="WFConnection")
+        mirror.await_state(kept, cs="WFConnection")
         kept.sh("dd if=/dev/urandom of=/dev/drbd0 bs=1M count=20 seek=8 oflag=direct status=none")
         kept.sh("drbdsetup disk-options 0 --c-plan-ahead=0 --resync-rate=1024")
         away.machine.link(up=True)
         wait_for("a running sync", lambda: mirror.state(kept).get("cs") == "SyncSource", 60.0)
         away.power_cut()
-        mirror.until(kept, cs="WFConnection")
+        mirror.await_state(kept, cs="WFConnection")
         assert mirror.state(kept)["ds"].startswith("UpToDate/")
         case.outcome = "the source continues; the target stays inconsistent and is not promoted"
         case.recovery = "power on, instance activate-disks: the sync continues"
@@ -205,12 +205,12 @@ def test_the_disk_under_the_primary_fails(pair: Pair, book: Book) -> None:
     with book.case("running instance on DRBD", "disk of the primary node fails") as case:
         mirror.break_disk(broken)
         mirror.write(broken, "on-other-disk", offset=256)
-        mirror.until(broken, ds="Diskless/UpToDate")
+        mirror.await_state(broken, ds="Diskless/UpToDate")
         assert mirror.read(broken, 13, offset=256) == "on-other-disk"
         said = cluster.gnt("cluster verify")
         assert f"gnt-instance replace-disks -p {WEB}" in said.out, said.out
         cluster.ok("instance replace-disks -p", WEB)
-        pair.whole()
+        pair.await_complete()
         assert pair.running()[2] == "running"
         assert mirror.read(broken, 13, offset=256) == "on-other-disk"
         case.outcome = "continues over the network from the other disk; verify reports it"
@@ -234,7 +234,7 @@ def test_the_node_daemon_dies_while_volumes_are_replaced(pair: Pair, book: Book)
         lost = unknown_volumes(said.out)
         node.sh("".join(f"lvremove -q -y {name}\n" for name in lost))
         cluster.ok("instance replace-disks -p", WEB)
-        pair.whole()
+        pair.await_complete()
         assert mirror.read(node, 7) == "payload"
         case.outcome = "the job fails, the instance continues over the network; verify tells of it"
         case.recovery = (
@@ -250,13 +250,13 @@ def test_a_third_node_takes_over_and_another_one_becomes_the_secondary(pair: Pai
     assert pair.running() == (third, first, "running")
     assert old.volumes() == {}
     assert mirror.read(third, 7) == "payload"
-    mirror.until(third, **mirror.WHOLE)
+    mirror.await_state(third, **mirror.WHOLE)
     assert mirror.checksum(third) == mirror.checksum(first)
     cluster.ok("instance failover -f", WEB)
     cluster.ok("instance replace-disks -n", old.name, WEB)
     assert pair.sides() == (first, old)
     assert third.volumes() == {}
-    pair.whole()
+    pair.await_complete()
     assert mirror.read(first, 7) == "payload"
 
 
@@ -269,7 +269,7 @@ def test_from_a_mirror_to_a_plain_disk_and_back(pair: Pair) -> None:
     assert primary.sh(f"head -c 7 {path}") == "payload"
     cluster.ok("instance modify -t drbd -n", secondary.name, WEB)
     cluster.ok("instance startup", WEB)
-    pair.whole()
+    pair.await_complete()
     assert mirror.read(primary, 7) == "payload"
 
 
@@ -281,7 +281,7 @@ def test_a_mirrored_instance_gets_another_name(pair: Pair) -> None:
         assert set(node.sh("lvs --noheadings -o lv_tags xenvg").split()) == {"originstname+web2"}
     cluster.ok("instance startup", "web2")
     assert cluster.cells("instance list -o name,status") == [["web2", "running"]]
-    pair.whole()
+    pair.await_complete()
     assert mirror.read(primary, 7) == "payload"
     cluster.ok("cluster verify")
 

@@ -46,7 +46,7 @@ def is_on(xen: Cluster, guest: str, here: Node, away: Node) -> None:
     """After a move: the record, the mirror and both nodes agree where the guest is."""
     ((node, status),) = xen.cells("instance list -o pnode,status", guest)
     assert (node, status) == (here.name, "running")
-    mirror.until(here, **mirror.WHOLE)
+    mirror.await_state(here, **mirror.WHOLE)
     assert guest not in away.sh("xl list")
 
 
@@ -105,7 +105,7 @@ def test_a_pv_guest_is_saved_and_restored_on_the_other_node(
         counts_past(source, guest, count(source, guest))
         case.outcome = "refused, the guest counts on where it was"
         case.recovery = "instance migrate --non-live"
-    mirror.until(source, **mirror.WHOLE)
+    mirror.await_state(source, **mirror.WHOLE)
     assert mirror.state(source)["ro"] == "Primary/Secondary"
     with book.case(
         "gnt-instance migrate --non-live", "connection of a Xen PV guest lost in the middle"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 from waiting import wait_for
 
 from ganeti.hypervisor.kvm.qmp import Qmp
@@ -48,7 +48,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def kvm() -> Iterator[Cluster]:
-    with copied(2, "kvm") as made:
+    with copy_cluster(2, "kvm") as made:
         yield made
 
 

@@ -62,7 +62,7 @@ class Schedule:
                 self._step()
                 time.sleep(self.random.choice((0.2, 0.5, 1.0, 2.0)))  # the schedule's own time
                 self._check_terms()
-            self._calm_down()
+            self._end_faults()
             for writer in writers:
                 writer.stop()
             self._check()
@@ -77,7 +77,7 @@ class Schedule:
 
     def _report(self, problem: str) -> str:
         story = "\n".join(self.story)
-        return f"seed {self.seed}: {problem}\n{story}\n{self.cluster.story()}"
+        return f"seed {self.seed}: {problem}\n{story}\n{self.cluster.describe()}"
 
     def _step(self) -> None:
         steps: list[tuple[int, Callable[[], None]]] = [
@@ -105,25 +105,25 @@ class Schedule:
             return self.random.choice(masters)
         return self.random.choice(list(self.cluster.nodes.values()))
 
-    def _others(self, node: NetNode) -> list[int]:
+    def _list_others(self, node: NetNode) -> list[int]:
         return [number for number in self.cluster.nodes if number != node.number]
 
     def _cut_off(self) -> None:
         node = self._victim()
-        ways = {(node.number, n) for n in self._others(node)}
+        ways = {(node.number, n) for n in self._list_others(node)}
         self.note(f"{node.short} is cut off")
         self.cluster.cut(self.cluster.cuts | ways | {(b, a) for a, b in ways})
 
     def _cut_some(self) -> None:
         node = self._victim()
-        some = self.random.sample(self._others(node), self.random.randint(1, 3))
+        some = self.random.sample(self._list_others(node), self.random.randint(1, 3))
         ways = {(node.number, n) for n in some}
         self.note(f"{node.short} is cut off from {some}")
         self.cluster.cut(self.cluster.cuts | ways | {(b, a) for a, b in ways})
 
     def _cut_one_way(self) -> None:
         node = self._victim()
-        some = self.random.sample(self._others(node), self.random.randint(1, 4))
+        some = self.random.sample(self._list_others(node), self.random.randint(1, 4))
         if self.random.random() < 0.5:
             self.note(f"what {node.short} sends to {some} is lost")
             self.cluster.cut(self.cluster.cuts | {(node.number, n) for n in some})
@@ -149,8 +149,8 @@ class Schedule:
         for node in self.cluster.nodes.values():
             if node.pid(constants.NODED) is None:
                 self.note(f"boot of {node.short}: {_brief(node.start(constants.NODED))}")
-                if node.told_master() == node.name:
-                    self._later(f"masterd of {node.short}", lambda n=node: _start_master(n))
+                if node.read_master() == node.name:
+                    self._run_beside(f"masterd of {node.short}", lambda n=node: _start_master(n))
 
     def _freeze(self) -> None:
         node = self._victim()
@@ -167,16 +167,16 @@ class Schedule:
 
     def _failover(self) -> None:
         node = self.random.choice(list(self.cluster.nodes.values()))
-        self._later(f"failover to {node.short}", lambda: failover(node))
+        self._run_beside(f"failover to {node.short}", lambda: failover(node))
         time.sleep(self.random.choice((0.0, 1.0, 5.0)))  # the failover gets so far
 
     def _start_old_master(self) -> None:
         old = [n for n in self.cluster.nodes.values() if n.reigns() and not n.pid("ganeti-masterd")]
         if old:
             node = self.random.choice(old)
-            self._later(f"masterd of {node.short}", lambda: _start_master(node))
+            self._run_beside(f"masterd of {node.short}", lambda: _start_master(node))
 
-    def _later(self, what: str, command: Callable[[], Ran]) -> None:
+    def _run_beside(self, what: str, command: Callable[[], Ran]) -> None:
         """Run a command beside the other steps."""
         self.note(f"{what} begins")
 
@@ -189,7 +189,7 @@ class Schedule:
 
     # the end -------------------------------------------------------------------------------
 
-    def _calm_down(self) -> None:
+    def _end_faults(self) -> None:
         """End all faults; the cluster, or at worst an administrator, finds a master."""
         self.note("all faults end")
         self.cluster.heal()
@@ -221,7 +221,7 @@ class Schedule:
         """What an administrator does who finds no master; gives what was said."""
         said = []
         nodes = list(self.cluster.nodes.values())
-        todo = [(n, _start_master, "masterd of") for n in nodes if n.told_master() == n.name]
+        todo = [(n, _start_master, "masterd of") for n in nodes if n.read_master() == n.name]
         todo += [(n, failover, "failover to") for n in nodes]
         for node, command, what in todo:
             ran = command(node)

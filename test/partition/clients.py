@@ -114,11 +114,11 @@ class TagWriter(threading.Thread):
             number += 1
             try:
                 with Client(socket, connect_timeout=1.0, io_timeout=PATIENCE) as client:
-                    self._one(client, number)
+                    self._run_one(client, number)
             except (errors.GanetiError, OSError):
                 continue  # no master here, or not for long: nothing was acknowledged
 
-    def _one(self, client: Client, number: int) -> None:
+    def _run_one(self, client: Client, number: int) -> None:
         targets = list(self._cluster.nodes.values())
         target = targets[number % len(targets)].name
         name = f"{self._prefix}-{self._node.number}-{number}"

@@ -36,7 +36,7 @@ CLUSTER = f"cluster.{DOMAIN}"
 Direction = tuple[int, int]
 
 
-def why_not() -> str | None:
+def explain_unavailable() -> str | None:
     """Why such a cluster cannot be made here; None when it can."""
     if os.getuid() != 0:
         return "needs root for network namespaces"
@@ -188,7 +188,7 @@ class NetNode:
 
     # what it says of the master ------------------------------------------------------------
 
-    def told_master(self) -> str:
+    def read_master(self) -> str:
         with contextlib.suppress(OSError):
             return self.paths.ssconf("master_node").read_text().strip()
         return ""
@@ -310,7 +310,7 @@ class NetCluster:
             namespace.end()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def story(self) -> str:
+    def describe(self) -> str:
         """Where everything stands, for the report of a failure."""
         lines = [
             json.dumps(
@@ -318,7 +318,7 @@ class NetCluster:
                     "node": node.name,
                     "noded": node.pid(constants.NODED),
                     "masterd": node.pid(constants.MASTERD),
-                    "told": node.told_master(),
+                    "told": node.read_master(),
                     "term": node.paths.epoch_file.read_text().strip()
                     if node.paths.epoch_file.exists()
                     else "",

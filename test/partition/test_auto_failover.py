@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterable, Iterator
 
 import pytest
-from net_cluster import NetCluster, NetNode, why_not
+from net_cluster import NetCluster, NetNode, explain_unavailable
 from waiting import wait_for
 
 from ganeti import constants
@@ -20,7 +20,7 @@ from ganeti import constants
 LIMIT = 15
 LATEST = 90.0
 
-REASON = why_not()
+REASON = explain_unavailable()
 ALL = os.environ.get("AUTO_FAILOVER") == "all"
 
 pytestmark = [
@@ -58,12 +58,12 @@ def demand_master(cluster: NetCluster, without: NetNode | None = None) -> NetNod
     """The master, as soon as there is one."""
     wait_for(
         lambda: find_master(cluster, without) is not None,
-        lambda: "no master\n" + cluster.story() + read_logs(cluster),
+        lambda: "no master\n" + cluster.describe() + read_logs(cluster),
         LATEST,
         pause=0.5,
     )
     found = find_master(cluster, without)
-    assert found is not None, cluster.story()
+    assert found is not None, cluster.describe()
     return found
 
 
@@ -106,8 +106,8 @@ def heal(cluster: NetCluster) -> None:
         node.start(constants.NODED)
     master = demand_master(cluster)
     wait_for(
-        lambda: all(node.told_master() == master.name for node in cluster.nodes.values()),
-        cluster.story,
+        lambda: all(node.read_master() == master.name for node in cluster.nodes.values()),
+        cluster.describe,
         LATEST,
     )
     done = master.gnt("cluster verify")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from net_cluster import NetCluster, NetNode, why_not
+from net_cluster import NetCluster, NetNode, explain_unavailable
 from waiting import wait_for
 
 from ganeti import constants
@@ -29,7 +29,7 @@ case "$(cat)" in
 esac
 """
 
-REASON = why_not()
+REASON = explain_unavailable()
 
 pytestmark = [
     pytest.mark.long,
@@ -70,7 +70,7 @@ def gnt(cluster: NetCluster, line: str) -> str:
     return done.out
 
 
-def where(cluster: NetCluster) -> list[str]:
+def find_guest(cluster: NetCluster) -> list[str]:
     """Nodes on which the guest runs, by what is there and not by what a daemon says."""
     return [
         node.short for node in cluster.nodes.values() if (node.paths.fake_hypervisor / WEB).exists()
@@ -81,12 +81,12 @@ def wait_until_elsewhere(cluster: NetCluster, old: NetNode) -> float:
     """Seconds until it runs on another node; at each moment on one at most."""
     began = time.monotonic()
 
-    def moved() -> bool:
-        found = where(cluster)
+    def has_moved() -> bool:
+        found = find_guest(cluster)
         assert len(found) <= 1, f"the guest runs on {found}"
         return bool(found) and found != [old.short]
 
-    wait_for(moved, lambda: f"the guest is on {where(cluster)}", LATEST, pause=0.2)
+    wait_for(has_moved, lambda: f"the guest is on {find_guest(cluster)}", LATEST, pause=0.2)
     return time.monotonic() - began
 
 
@@ -120,13 +120,13 @@ def cut_off(cluster: NetCluster, node: NetNode) -> None:
 def test_a_node_that_is_cut_off_ends_its_guest_and_silence_starts_nothing(
     cluster: NetCluster,
 ) -> None:
-    assert where(cluster) == ["node2"]
+    assert find_guest(cluster) == ["node2"]
     cut_off(cluster, cluster.nodes[2])
     began = time.monotonic()
-    wait_for(lambda: where(cluster) == [], lambda: "the guest still runs", LIMIT, pause=0.2)
+    wait_for(lambda: find_guest(cluster) == [], lambda: "the guest still runs", LIMIT, pause=0.2)
     print(f"ended {time.monotonic() - began:.1f} s after the cut")
     time.sleep(LIMIT)  # nothing may happen in this time, and no event tells of that
-    assert where(cluster) == []
+    assert find_guest(cluster) == []
     cluster.heal()
     wait_for(
         lambda: cluster.nodes[1].gnt(f"instance startup {WEB}").code == 0,
@@ -134,7 +134,7 @@ def test_a_node_that_is_cut_off_ends_its_guest_and_silence_starts_nothing(
         60,
         pause=1,
     )
-    assert where(cluster) == ["node2"]
+    assert find_guest(cluster) == ["node2"]
 
 
 def test_a_device_that_lies_meets_a_node_without_guests(cluster: NetCluster) -> None:
@@ -147,7 +147,7 @@ def test_a_device_that_lies_meets_a_node_without_guests(cluster: NetCluster) -> 
 
 def test_a_frozen_node_daemon(cluster: NetCluster) -> None:
     """Its guest cannot be ended by it; the device does that, and it starts nothing when thawed."""
-    (short,) = where(cluster)
+    (short,) = find_guest(cluster)
     node = next(n for n in cluster.nodes.values() if n.short == short)
     if node.number == 1:
         pytest.skip("the guest came to the master")
@@ -156,5 +156,5 @@ def test_a_frozen_node_daemon(cluster: NetCluster) -> None:
     print(f"elsewhere {wait_until_elsewhere(cluster, node):.1f} s after the freeze")
     node.signal(constants.NODED, signal.SIGCONT)
     time.sleep(5)  # what the daemon had left to do
-    assert len(where(cluster)) == 1
-    assert where(cluster) != [short]
+    assert len(find_guest(cluster)) == 1
+    assert find_guest(cluster) != [short]

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import chaos
 import pytest
-from net_cluster import NetCluster, why_not
+from net_cluster import NetCluster, explain_unavailable
 
 SCHEDULES = int(os.environ.get("PARTITION_SCHEDULES", "1"))
 FIRST = int(os.environ.get("PARTITION_SEED", "1"))
 CLUSTERS = int(os.environ.get("PARTITION_CLUSTERS", "1"))
 
-REASON = why_not()
+REASON = explain_unavailable()
 
 pytestmark = [
     pytest.mark.long,

@@ -37,7 +37,7 @@ def checkpoint(serial: int) -> str:
 
 
 @pytest.fixture
-def where(tmp_path: Path) -> Paths:
+def paths(tmp_path: Path) -> Paths:
     paths = Paths(tmp_path)
     for directory in (paths.data, paths.queue, paths.run):
         directory.mkdir(parents=True)
@@ -46,8 +46,8 @@ def where(tmp_path: Path) -> Paths:
 
 
 @pytest.fixture
-def context(where: Paths) -> NodeContext:
-    return NodeContext(where, "node2.example.com")
+def context(paths: Paths) -> NodeContext:
+    return NodeContext(paths, "node2.example.com")
 
 
 @pytest.fixture
@@ -69,10 +69,10 @@ HOLD = (
 
 
 @pytest.fixture
-def masterd(where: Paths) -> Iterator[subprocess.Popen[str]]:
+def masterd(paths: Paths) -> Iterator[subprocess.Popen[str]]:
     """Something that holds the pid file of the master daemon, as a daemon would."""
     child = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(where.pid_file(constants.MASTERD))],
+        [sys.executable, "-c", HOLD, str(paths.pid_file(constants.MASTERD))],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -87,7 +87,7 @@ def masterd(where: Paths) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_deposed_master_is_ended_before_its_files_are_written(
-    where: Paths, replica: Replica, masterd: subprocess.Popen[str]
+    paths: Paths, replica: Replica, masterd: subprocess.Popen[str]
 ) -> None:
     masterd.send_signal(signal.SIGSTOP)  # it cannot notice anything
     reaper = threading.Thread(target=masterd.wait)
@@ -97,24 +97,24 @@ def test_a_deposed_master_is_ended_before_its_files_are_written(
     reaper.join(10)
     assert masterd.returncode == -signal.SIGKILL
     assert replica.master_view().config_serial == 20
-    assert where.config_file.read_text() == checkpoint(20)
+    assert paths.config_file.read_text() == checkpoint(20)
 
 
-def test_no_update_while_a_master_daemon_has_the_queue(where: Paths, replica: Replica) -> None:
-    with files.FileLock(where.queue / "lock").hold(), pytest.raises(errors.LockError):
+def test_no_update_while_a_master_daemon_has_the_queue(paths: Paths, replica: Replica) -> None:
+    with files.FileLock(paths.queue / "lock").hold(), pytest.raises(errors.LockError):
         replica.replica_update(
             ReplicaUpdate(epoch=2, base=20, checkpoint=encode_content(checkpoint(20)))
         )
-    assert where.config_file.read_text() == checkpoint(10)
+    assert paths.config_file.read_text() == checkpoint(10)
 
 
-def test_an_update_of_an_old_term_touches_nothing(where: Paths, replica: Replica) -> None:
+def test_an_update_of_an_old_term_touches_nothing(paths: Paths, replica: Replica) -> None:
     replica.master_claim(3, "node3.example.com")
     with pytest.raises(errors.DeposedError, match="node3"):
         replica.replica_update(
             ReplicaUpdate(epoch=2, base=10, serial=11, records=[line(11, "late")])
         )
-    assert not where.journal_file.exists()
+    assert not paths.journal_file.exists()
     assert replica.master_view().config_serial == 10
 
 
@@ -216,7 +216,7 @@ def test_what_was_taken_back_is_not_sent_later(
 
 
 def test_job_files_come_in_parts_and_as_a_whole_after_a_failure(
-    channel: Channel, wire: Wire, replica: Replica, where: Paths
+    channel: Channel, wire: Wire, replica: Replica, paths: Paths
 ) -> None:
     """What a candidate missed is not kept for it; archived jobs come from the archive."""
 
@@ -227,7 +227,7 @@ def test_job_files_come_in_parts_and_as_a_whole_after_a_failure(
     put({"job-4": {"ops/1": {"n": 7}}}, 3)
     assert channel.flushed(5)
     replica.stop()
-    assert json.loads((where.queue / "job-4").read_bytes()) == {"ops": [{"n": 0}, {"n": 7}]}
+    assert json.loads((paths.queue / "job-4").read_bytes()) == {"ops": [{"n": 0}, {"n": 7}]}
     wire.whole.clear()
     put({"job-5": {"ops/0": {"n": 1}}}, 4)
     wait_for(lambda: channel.failure, "the channel to fail")
@@ -236,8 +236,8 @@ def test_job_files_come_in_parts_and_as_a_whole_after_a_failure(
     channel.put(lambda pending: pending.archive.append("job-5"), 6)
     wire.whole.set()
     wait_for(lambda: not channel.failure and channel.flushed(0), "the channel is well again")
-    assert json.loads((where.queue / "archive/0/job-5").read_bytes()) == {"ops": [{"n": 2}]}
-    assert not (where.queue / "job-4").exists()  # the snapshot has it no more
+    assert json.loads((paths.queue / "archive/0/job-5").read_bytes()) == {"ops": [{"n": 2}]}
+    assert not (paths.queue / "job-4").exists()  # the snapshot has it no more
 
 
 def test_an_idle_channel_notices_a_new_master(
@@ -272,21 +272,21 @@ def answers(*views: Any) -> dict[str, Answer[MasterView]]:
     return found
 
 
-def missing(config: Any, own: vote.Own, *views: Any) -> str | None:
+def explain_missing(config: Any, own: vote.Own, *views: Any) -> str | None:
     return vote.explain_missing_answers(config, own, answers(*views))
 
 
 def test_who_must_answer() -> None:
     config = Nodes(*(node(n) for n in range(1, 6)))
     own = vote.Own(node(1), 5, 0)
-    assert missing(config, own, 5, 5, 5, None, None) is None
-    assert "only 2 of 5 nodes answered" in str(missing(config, own, 5, 5, None, None, None))
+    assert explain_missing(config, own, 5, 5, 5, None, None) is None
+    assert "only 2 of 5 nodes answered" in str(explain_missing(config, own, 5, 5, None, None, None))
     # a daemon that does not answer here would go on to do what the last master says
-    assert "of this node" in str(missing(config, own, None, 5, 5, 5, 5))
+    assert "of this node" in str(explain_missing(config, own, None, 5, 5, 5, 5))
     alone = Nodes(node(1))
-    assert missing(alone, own, None) is None
+    assert explain_missing(alone, own, None) is None
     offline = Nodes(node(1), node(2), *(node(n, offline=True) for n in range(3, 6)))
-    assert missing(offline, own, 5, 5) is None
+    assert explain_missing(offline, own, 5, 5) is None
 
 
 def test_who_has_more() -> None:

@@ -52,12 +52,12 @@ def jobs_per_second(cluster: Cluster, count: int = 1000) -> Figures:
 
 def jobs_with_one_candidate(cluster: Cluster) -> Figures:
     """The same when no other node keeps copies of the state."""
-    with _one_candidate(cluster):
+    with _limit_to_one_candidate(cluster):
         return jobs_per_second(cluster)
 
 
 @contextlib.contextmanager
-def _one_candidate(cluster: Cluster) -> Iterator[None]:
+def _limit_to_one_candidate(cluster: Cluster) -> Iterator[None]:
     _set_pool(cluster, 1)
     try:
         yield
@@ -70,7 +70,7 @@ def _set_pool(cluster: Cluster, size: int) -> None:
     cluster.run([{"OP_ID": "OP_CLUSTER_SET_PARAMS", "candidate_pool_size": size}])
 
 
-def one_job(cluster: Cluster, runs: int = 50) -> Figures:
+def measure_job(cluster: Cluster, runs: int = 50) -> Figures:
     """One job from submit to success, and the submit call alone."""
     whole, submit = [], []
     for _ in range(runs):
@@ -82,10 +82,10 @@ def one_job(cluster: Cluster, runs: int = 50) -> Figures:
     return {"submit_to_success": spread(whole), "submit_call": spread(submit)}
 
 
-def one_job_one_candidate(cluster: Cluster) -> Figures:
+def measure_job_without_copies(cluster: Cluster) -> Figures:
     """The same when no other node keeps copies of the state."""
-    with _one_candidate(cluster):
-        return one_job(cluster)
+    with _limit_to_one_candidate(cluster):
+        return measure_job(cluster)
 
 
 def instance_life(cluster: Cluster, runs: int = 10) -> Figures:
@@ -194,8 +194,8 @@ def small_cluster(directory: Path) -> Figures:
         for name, work in (
             ("no_op_jobs", jobs_per_second),
             ("no_op_jobs_one_candidate", jobs_with_one_candidate),
-            ("one_job", one_job),
-            ("one_job_one_candidate", one_job_one_candidate),
+            ("one_job", measure_job),
+            ("one_job_one_candidate", measure_job_without_copies),
             ("instances", instance_life),
             ("parallel_adds", parallel_adds),
             ("commands", commands),
@@ -216,14 +216,14 @@ def waiting_jobs(directory: Path) -> Figures:
 def archived_jobs(directory: Path, count: int = 100_000) -> Figures:
     """Submission beside a large archive."""
     with _cluster(directory, 1) as cluster:
-        before = {"jobs": jobs_per_second(cluster), "one_job": one_job(cluster)}
+        before = {"jobs": jobs_per_second(cluster), "one_job": measure_job(cluster)}
         cluster.stop_master()
         bench_jobs.fill_archive(cluster.root, count)
         begin = time.perf_counter()
         cluster.start_master()
         cluster.client.query_config_values(["cluster_name"])
         started = round(time.perf_counter() - begin, 2)
-        after = {"jobs": jobs_per_second(cluster), "one_job": one_job(cluster)}
+        after = {"jobs": jobs_per_second(cluster), "one_job": measure_job(cluster)}
         return {"0": before, str(count): after, "restart_seconds": started}
 
 

@@ -32,8 +32,8 @@ def figures(
         return {
             "jobs": jobs,
             "idle": _polls(get, polls),
-            "running": _beside_running(cluster, get, polls, jobs),
-            "changing": _beside_changing(cluster, get, polls, jobs),
+            "running": _measure_beside_running(cluster, get, polls, jobs),
+            "changing": _measure_beside_changing(cluster, get, polls, jobs),
         }
     finally:
         cluster.run([{"OP_ID": "OP_CLUSTER_SET_PARAMS", "max_running_jobs": 20}])
@@ -58,7 +58,9 @@ def _polls(get: Callable[[str], None], polls: int) -> Figures:
     }
 
 
-def _beside_running(cluster: Cluster, get: Callable[[str], None], polls: int, jobs: int) -> Figures:
+def _measure_beside_running(
+    cluster: Cluster, get: Callable[[str], None], polls: int, jobs: int
+) -> Figures:
     """The jobs run all the time and do nothing else."""
     seconds = polls * PERIOD + 5
     made = cluster.client.submit_many_jobs([[delay(seconds)] for _ in range(jobs)])
@@ -75,7 +77,7 @@ def _beside_running(cluster: Cluster, get: Callable[[str], None], polls: int, jo
     return {"running": statuses.count("running"), **found}
 
 
-def _beside_changing(
+def _measure_beside_changing(
     cluster: Cluster, get: Callable[[str], None], polls: int, jobs: int
 ) -> Figures:
     """Jobs of a second each begin and end all the time, so many at once."""

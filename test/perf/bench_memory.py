@@ -98,7 +98,7 @@ def archive(cluster: Cluster) -> None:
         pass
 
 
-def one_job(cluster: Cluster, meter: Meter, count: int) -> Figures:
+def measure_job(cluster: Cluster, meter: Meter, count: int) -> Figures:
     """A job of so many opcodes, and so many jobs; the first round warms up."""
     run_jobs(cluster, 100)
     archive(cluster)
@@ -176,7 +176,7 @@ def main() -> None:
     figures: Figures = {"load_before": round(os.getloadavg()[0], 2)}
     with tempfile.TemporaryDirectory(prefix="ganeti-bench-") as temporary:
         parts: dict[str, Callable[[Cluster, Meter], Figures]] = {
-            "one_job": lambda c, m: one_job(c, m, options.opcodes),
+            "one_job": lambda c, m: measure_job(c, m, options.opcodes),
             "rounds": lambda c, m: rounds(c, m, options.jobs, options.requests, options.rounds),
             "restart": lambda c, m: restart(c, m, options.queued),
         }

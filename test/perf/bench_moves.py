@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(HERE), *(str(HERE / "test" / each) for each in ("support", "cluster"))]
 
 import writing_guest  # noqa: E402
-from local_cluster import Cluster, copied  # noqa: E402
+from local_cluster import Cluster, copy_cluster  # noqa: E402
 
 NAME = "writer.example.com"
 MIB = 1024 * 1024
@@ -129,7 +129,7 @@ def main() -> None:
     options = parser.parse_args()
     if shutil.which("qemu-system-x86_64") is None:
         sys.exit("qemu-system-x86_64 is not installed")
-    with copied(2, "kvm") as cluster:
+    with copy_cluster(2, "kvm") as cluster:
         print(json.dumps(measure(cluster, **vars(options)), indent=1))
 
 

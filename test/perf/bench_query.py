@@ -148,7 +148,7 @@ def repeat(work: Callable[[], object], seconds: float = 3.0, least: int = 7) -> 
     return spread(times)
 
 
-def one_size(cluster: Cluster, count: int) -> Figures:
+def measure_size(cluster: Cluster, count: int) -> Figures:
     """All figures for a number of instances."""
     fill(cluster, count)
     client = cluster.client
@@ -225,7 +225,7 @@ def figures(cluster: Cluster, sizes: Sequence[int] = (200, 1000, 5000)) -> Figur
     result: Figures = {}
     for count in sizes:
         say(f"queries of {count} instances")
-        result[f"{count}_instances"] = one_size(cluster, count)
+        result[f"{count}_instances"] = measure_size(cluster, count)
     return result
 
 

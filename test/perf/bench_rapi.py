@@ -52,7 +52,7 @@ class Api:
     def _dial(self, context: ssl.SSLContext) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self._address, self._port, timeout=60, context=context)
 
-    def kept(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+    def ask_again(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         """A request over the connection that is kept; its value, None for 304."""
         data = self._ask(self._kept, method, path, body, headers)
         return json.loads(data) if data else None
@@ -70,7 +70,7 @@ class Api:
         """A GET over the kept connection whose answer is read but not understood."""
         self._ask(self._kept, "GET", path, None, headers)
 
-    def fresh(self, path: str) -> None:
+    def ask_once(self, path: str) -> None:
         """A GET over a connection of its own."""
         link = self._dial(self._tls)
         try:
@@ -120,12 +120,12 @@ class Api:
         self._kept.close()
 
 
-def one_size(cluster: Cluster, count: int) -> Figures:
+def measure_size(cluster: Cluster, count: int) -> Figures:
     """All figures for a number of instances."""
     bench_query.fill(cluster, count)
     api = Api(cluster)
     try:
-        rows = api.kept("GET", "/2/instances?bulk=1")
+        rows = api.ask_again("GET", "/2/instances?bulk=1")
         running = sum(row["status"] == "running" for row in rows)
         if (len(rows), running) != (count, count):
             raise SystemExit(f"{len(rows)} instances, {running} of them run, instead of {count}")
@@ -135,10 +135,10 @@ def one_size(cluster: Cluster, count: int) -> Figures:
             "bulk_kilobytes": round(api.size(bulk) / 1024),
             "kept": {path: repeat(lambda p=path: api.get_bytes(p)) for path in READS},
             "kept_not_modified": repeat(lambda: api.get_bytes(bulk, If_None_Match=tag)),
-            "fresh": {path: repeat(lambda p=path: api.fresh(p)) for path in READS},
+            "fresh": {path: repeat(lambda p=path: api.ask_once(p)) for path in READS},
             "resumed": {"/version": repeat(api.resuming("/version"))},
             "one_instance": repeat(lambda: api.get_bytes("/2/instances/web1.example.com")),
-            "write_to_job_id": repeat(lambda: api.kept("PUT", "/2/tags?tag=a", {})),
+            "write_to_job_id": repeat(lambda: api.ask_again("PUT", "/2/tags?tag=a", {})),
             "write_to_success": repeat(lambda: write(api)),
         }
     finally:
@@ -147,10 +147,10 @@ def one_size(cluster: Cluster, count: int) -> Figures:
 
 def write(api: Api) -> None:
     """A change, from the request to the end of its job."""
-    job = api.kept("PUT", "/2/tags?tag=bench", {})
+    job = api.ask_again("PUT", "/2/tags?tag=bench", {})
     end = time.monotonic() + 30
     while time.monotonic() < end:
-        status = api.kept("GET", f"/2/jobs/{job}/wait?timeout=20")["status"]
+        status = api.ask_again("GET", f"/2/jobs/{job}/wait?timeout=20")["status"]
         if status == "success":
             return
         if status in ("error", "canceled"):
@@ -164,7 +164,7 @@ def figures(cluster: Cluster, sizes: Sequence[int] = (200, 1000)) -> Figures:
     result: Figures = {}
     for count in sizes:
         say(f"remote API with {count} instances")
-        result[f"{count}_instances"] = one_size(cluster, count)
+        result[f"{count}_instances"] = measure_size(cluster, count)
     api = Api(cluster)
     try:
         result["exporter"] = bench_exporter.figures(cluster, api.get_bytes)

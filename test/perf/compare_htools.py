@@ -85,7 +85,7 @@ def run(argv: list[str]) -> Run:
         return Run(out.read(), code, used.ru_utime + used.ru_stime)
 
 
-def both(
+def run_both(
     directory: Path, program: str, *arguments: str, ours: tuple[str, ...] = ()
 ) -> tuple[Run, Run]:
     """The same run of our program and of Debian's; ``ours`` are further arguments of our own."""
@@ -105,17 +105,17 @@ def compare(directory: Path, case: tuple[int, int, int, dict[str, Any], int, int
     made = cluster(seed, nodes, instances, **arguments)
     file.write_text(text.dump(made), encoding="utf-8")
     source = ["-t", str(file)]
-    ours, theirs = both(directory, "hbal", *source, "-l", str(moves))
+    ours, theirs = run_both(directory, "hbal", *source, "-l", str(moves))
     starts = [r.number(r"^Initial score: ([\d.]+)") for r in (ours, theirs)]
     ends = [r.number(r"^ +\d+\. .* ([\d.]+) a=") for r in (ours, theirs)]
     lengths = [r.number(r"^Solution length=(\d+)") for r in (ours, theirs)]
     saved = directory / "saved"
     keys = ["--machine-readable", "-l", str(allocations)]
-    space = both(directory, "hspace", *source, *keys, ours=("-S", str(saved)))
+    space = run_both(directory, "hspace", *source, *keys, ours=("-S", str(saved)))
     normal = [r.key("HTS_ALLOC_INSTANCES") for r in space]
     tiered = [r.key("HTS_TRL_INST_CNT") for r in space]
-    check = both(directory, "hcheck", *source, *CHECK)
-    rolled = both(directory, "hroller", *source)
+    check = run_both(directory, "hcheck", *source, *CHECK)
+    rolled = run_both(directory, "hroller", *source)
     roll = [len(r.text.splitlines()) - 1 for r in rolled]
     findings = Findings()
     findings.numbers("score of the start", *starts, lower=None)
@@ -222,7 +222,7 @@ def fill_empty(directory: Path, nodes: int, template: str) -> bool:
     spec = f"p,{nodes},1000000,65536,16"
     words = ["--simulate", spec, "--disk-template", template, "--machine-readable"]
     saved = directory / "saved"
-    ours, theirs = both(directory, "hspace", *words, ours=("-S", str(saved)))
+    ours, theirs = run_both(directory, "hspace", *words, ours=("-S", str(saved)))
     findings = Findings()
     findings.equal("normal", *(r.key("HTS_ALLOC_INSTANCES") for r in (ours, theirs)))
     if theirs.key("HTS_TSPEC") != ours.key("HTS_TSPEC"):

@@ -135,7 +135,7 @@ class Pools(RuleBasedStateMachine):
             self._change(lambda draft: draft.put(changed))
 
     @invariant()
-    def nobody_shares(self) -> None:
+    def check_addresses(self) -> None:
         cards = Counter(
             (nic.network, nic.ip) for i in self.config.instances.values() for nic in i.nics
         )

@@ -114,7 +114,7 @@ class Lab:
         self.states.append(now)
         self.lengths.append(self.paths.journal_file.stat().st_size)
 
-    def some(self, container: str, number: int) -> Any:
+    def pick(self, container: str, number: int) -> Any:
         found = sorted(getattr(self.store.current.data, container).items())
         return found[number % len(found)][1] if found else None
 
@@ -183,7 +183,7 @@ class StoreLife(RuleBasedStateMachine):
     @rule(number=st.integers(0, 99), tag=st.text(min_size=1, max_size=4))
     def tag_something(self, number, tag):
         for container in ("instances", "nodes"):
-            found = self.lab.some(container, number)
+            found = self.lab.pick(container, number)
             if found is not None:
                 before = found.serial_no
                 self.lab.change(lambda draft, obj=found: draft.update(obj, tags=(tag,)))
@@ -194,7 +194,7 @@ class StoreLife(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 99))
     def remove_instance(self, number):
-        found = self.lab.some("instances", number)
+        found = self.lab.pick("instances", number)
         if found is not None:
             self.lab.change(lambda draft: draft.remove_instance(found))
             assert found.uuid not in self.lab.store.current.instances
@@ -206,8 +206,8 @@ class StoreLife(RuleBasedStateMachine):
         assert self.lab.store.current.cluster.highest_used_port == ports[0]
 
     @rule(number=st.integers(0, 99))
-    def several_at_once(self, number):
-        found = self.lab.some("nodes", number)
+    def change_several(self, number):
+        found = self.lab.pick("nodes", number)
 
         def edit(draft: Draft) -> None:
             draft.update_cluster(tags=(f"t{number}",))
@@ -319,7 +319,7 @@ class StoreLife(RuleBasedStateMachine):
         assert (paths.config_file.read_bytes(), paths.journal_file.read_bytes()) == before
 
     @rule(number=st.integers(0, 9))
-    def missing_record(self, number):
+    def drop_record(self, number):
         """A whole line is gone from the middle: refused, as later changes build on it."""
         lab = self.lab
         lines = lab.journal_bytes().splitlines(keepends=True)

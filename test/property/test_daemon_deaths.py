@@ -66,7 +66,7 @@ def _create(name: str, template: DiskTemplate, disks: int, *, start: bool) -> Op
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tree of a cluster with the three instances on node2, and a disk of nobody."""
     root = tmp_path_factory.mktemp("begun") / "cluster"
     cluster = OneProcess(root)
@@ -166,7 +166,7 @@ def outcomes() -> Iterator[Counter[tuple[str, bool]]]:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_node_daemon_dies_at_every_call(
     tmp_path: Path,
-    begun: Path,
+    prepared_tree: Path,
     outcomes: Counter[tuple[str, bool]],
     monkeypatch: pytest.MonkeyPatch,
     name: str,
@@ -186,18 +186,18 @@ def test_a_node_daemon_dies_at_every_call(
         meant.add(str(getattr(op, "instance_name", "")))
         return op
 
-    for call, cluster, failed in OneProcess.daemon_deaths(begun, tmp_path, make, done=done):
+    for call, cluster, failed in OneProcess.daemon_deaths(prepared_tree, tmp_path, make, done=done):
         when = f"{name}: dead {'after' if done else 'before'} {call}"
         if failed is not None:
             assert "node" in errors.text(failed), (when, failed)
-        _look(cluster, when, keeps_data=name not in ENDS_DATA)
+        _check_cluster(cluster, when, keeps_data=name not in ENDS_DATA)
         _go_on(cluster, when, untouched=[v for v in before.values() if v.name not in meant])
         outcomes[name, failed is not None] += 1
         calls += 1
     assert calls > 0
 
 
-def _look(cluster: OneProcess, when: str, *, keeps_data: bool) -> None:
+def _check_cluster(cluster: OneProcess, when: str, *, keeps_data: bool) -> None:
     assert cluster.problems == [], when
     assert cluster.held_locks() == [], when
     for name in (FAR, NEAR, DOWN, NEW):

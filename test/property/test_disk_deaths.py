@@ -29,7 +29,7 @@ WEB, DB = "web.example.com", "db.example.com"
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tree of a cluster: two instances with file disks on node2; one disk is detached."""
     root = tmp_path_factory.mktemp("begun") / "cluster"
     cluster = OneProcess(root)
@@ -87,12 +87,12 @@ OPERATIONS: dict[str, Callable[[OneProcess], OpCode]] = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_the_master_dies_at_every_step(
-    tmp_path: Path, begun: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, prepared_tree: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     # Durability has tests of its own; here it only takes time.
     monkeypatch.setattr("os.fsync", lambda _fd: None)
     steps = 0
-    for when, cluster in OneProcess.deaths(begun, tmp_path, OPERATIONS[name]):
+    for when, cluster in OneProcess.deaths(prepared_tree, tmp_path, OPERATIONS[name]):
         _inspect(cluster, f"{name}: {when}")
         steps += 1
     assert steps * STRIDE > 3

@@ -94,7 +94,7 @@ class DiskMachine(RuleBasedStateMachine):
     def modify(self, name: str, *changes: DiskChange, **more: Any) -> None:
         self.cluster.run(OpInstanceSetParams(instance_name=name, disks=list(changes), **more))
 
-    def refused(self, *args: Any, **kwargs: Any) -> None:
+    def check_refused(self, *args: Any, **kwargs: Any) -> None:
         with pytest.raises(errors.OpPrereqError):
             self.modify(*args, **kwargs)
 
@@ -139,7 +139,7 @@ class DiskMachine(RuleBasedStateMachine):
         index = data.draw(st.integers(0, len(item.disks)), label="index")
         change = DiskChange(DdmFull.ADD, index, DiskParams(size=size))
         if len(self.kinds(item)) != 1:
-            self.refused(name, change)
+            self.check_refused(name, change)
             return
         self.modify(name, change)
         self.learn(name, index, size, *self.kinds(item), item.node)
@@ -166,7 +166,7 @@ class DiskMachine(RuleBasedStateMachine):
         index = data.draw(st.integers(0, len(item.disks)), label="index")
         change = DiskChange(DdmFull.ATTACH, index, DiskParams(ext={"uuid": uuid}))
         if uuid not in self.free or self.disks[uuid].node not in (0, item.node):
-            self.refused(name, change)
+            self.check_refused(name, change)
             return
         self.modify(name, change)
         item.disks.insert(index, uuid)
@@ -228,7 +228,7 @@ class DiskMachine(RuleBasedStateMachine):
     def convert(self, data: st.DataObject, kind: str) -> None:
         name, item = self.an_instance(data)
         if not item.disks or self.kinds(item) == {kind}:
-            self.refused(name, disk_template=DiskTemplate(kind))
+            self.check_refused(name, disk_template=DiskTemplate(kind))
             return
         self.modify(name, disk_template=DiskTemplate(kind))
         for uuid in item.disks:

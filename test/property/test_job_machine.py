@@ -306,7 +306,7 @@ class JobLife(RuleBasedStateMachine):
             self.happen(usual[self.job.ops[current].status], 0)
 
     @invariant()
-    def sound(self):
+    def check_job(self):
         if hasattr(self, "job"):
             check(self.job)
 

@@ -31,7 +31,7 @@ HOME, OTHER = "node2", "node3"
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tree of a cluster with an instance that runs on two disks of node2."""
     root = tmp_path_factory.mktemp("begun") / "cluster"
     cluster = OneProcess(root)
@@ -54,7 +54,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     # Durability has tests of its own; here it only takes time.
     monkeypatch.setattr("os.fsync", lambda _fd: None)
     monkeypatch.setattr(settlement, "PATIENCE", 0.0)
@@ -109,9 +109,9 @@ def set_offline(cluster: OneProcess, node: str, offline: bool) -> None:
     cluster.run(OpNodeSetParams(node_name=f"{node}.example.com", offline=offline))
 
 
-def test_the_master_dies_at_every_step(tmp_path: Path, begun: Path) -> None:
+def test_the_master_dies_at_every_step(tmp_path: Path, prepared_tree: Path) -> None:
     ends = []
-    for when, cluster in OneProcess.deaths(begun, tmp_path, move):
+    for when, cluster in OneProcess.deaths(prepared_tree, tmp_path, move):
         assert len(cluster.running(WEB)) <= 1, when
         clean_up(cluster)
         is_whole(cluster, when)
@@ -121,19 +121,19 @@ def test_the_master_dies_at_every_step(tmp_path: Path, begun: Path) -> None:
     assert set(ends) == {HOME, OTHER}
 
 
-def lost(tmp_path: Path, begun: Path, node: str) -> Iterator[tuple[str, OneProcess]]:
+def lose_node(tmp_path: Path, prepared_tree: Path, node: str) -> Iterator[tuple[str, OneProcess]]:
     """The master dies at every step, and a node with it, which is marked offline."""
-    for when, cluster in OneProcess.deaths(begun, tmp_path, move):
+    for when, cluster in OneProcess.deaths(prepared_tree, tmp_path, move):
         for name in (WEB, f".away-{WEB}", f".awaited-{WEB}"):
             (cluster.paths[node].fake_hypervisor / name).unlink(missing_ok=True)
         set_offline(cluster, node, True)
         yield when, cluster
 
 
-def test_the_master_and_the_target_are_lost(tmp_path: Path, begun: Path) -> None:
+def test_the_master_and_the_target_are_lost(tmp_path: Path, prepared_tree: Path) -> None:
     """What the target alone has is never given up silently."""
     outcomes = set()
-    for when, cluster in lost(tmp_path, begun, OTHER):
+    for when, cluster in lose_node(tmp_path, prepared_tree, OTHER):
         may_have_run = primary(cluster) == OTHER
         try:
             cluster.run(OpInstanceMigrate(instance_name=WEB, cleanup=True))
@@ -157,10 +157,10 @@ def test_the_master_and_the_target_are_lost(tmp_path: Path, begun: Path) -> None
     assert outcomes == {False, True}
 
 
-def test_a_lost_target_is_given_up_by_name(tmp_path: Path, begun: Path) -> None:
+def test_a_lost_target_is_given_up_by_name(tmp_path: Path, prepared_tree: Path) -> None:
     """Not when the source has lost a part of its disks already."""
     outcomes = set()
-    for when, cluster in lost(tmp_path, begun, OTHER):
+    for when, cluster in lose_node(tmp_path, prepared_tree, OTHER):
         if primary(cluster) != OTHER or not open_rights(cluster):
             continue
         complete = len([path for path in cluster.images() if HOME in path.parts]) == 2
@@ -176,8 +176,8 @@ def test_a_lost_target_is_given_up_by_name(tmp_path: Path, begun: Path) -> None:
     assert outcomes == {False, True}
 
 
-def test_the_master_and_the_source_are_lost(tmp_path: Path, begun: Path) -> None:
-    for when, cluster in lost(tmp_path, begun, HOME):
+def test_the_master_and_the_source_are_lost(tmp_path: Path, prepared_tree: Path) -> None:
+    for when, cluster in lose_node(tmp_path, prepared_tree, HOME):
         cluster.run(OpInstanceMigrate(instance_name=WEB, cleanup=True))
         # A guest that had not all arrived is down with its node.
         arrived = primary(cluster) == OTHER

@@ -473,7 +473,7 @@ class LockMachine(RuleBasedStateMachine):
         self.pair.create(level, set(names))
 
     @invariant()
-    def agree(self):
+    def check_agreement(self):
         self.pair.check()
         self.pair.check_exclusion()
 

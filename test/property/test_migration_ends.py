@@ -125,7 +125,7 @@ class World:
         for name in (WEB, f".away-{WEB}", f".awaited-{WEB}"):
             (where / name).unlink(missing_ok=True)
 
-    def unsettled(self) -> list[Any]:
+    def list_unsettled(self) -> list[Any]:
         return [right for one in self.handlers.values() for right in one.run_rights([])]
 
     @property
@@ -203,10 +203,10 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(settlement, "PATIENCE", 0.0)
     # Durability has tests of its own; here it only takes time.
     monkeypatch.setattr("os.fsync", lambda _fd: None)
-    return begun(tmp_path)
+    return start_world(tmp_path)
 
 
-def begun(root: Path) -> World:
+def start_world(root: Path) -> World:
     made = World(root)
     made.start("s")
     assert made.running() == ["s"]
@@ -216,11 +216,11 @@ def begun(root: Path) -> World:
 # what goes wrong ----------------------------------------------------------------------------------
 
 
-def lost_call(world: World, _node: str, _call: Callable[[], Any]) -> Any:
+def lose_call(world: World, _node: str, _call: Callable[[], Any]) -> Any:
     raise errors.RpcError("the call was lost")
 
 
-def lost_answer(world: World, _node: str, call: Callable[[], Any]) -> Any:
+def lose_answer(world: World, _node: str, call: Callable[[], Any]) -> Any:
     call()
     raise errors.RpcError("the answer was lost")
 
@@ -257,8 +257,8 @@ def target_and_master_die(world: World, _node: str, call: Callable[[], Any]) -> 
 
 
 FAULTS = [
-    lost_call,
-    lost_answer,
+    lose_call,
+    lose_answer,
     node_goes_dark,
     master_dies_before,
     master_dies_after,
@@ -278,13 +278,13 @@ def test_broken_off_at_every_call(
 ) -> None:
     monkeypatch.setattr(settlement, "PATIENCE", 0.0)
     monkeypatch.setattr("os.fsync", lambda _fd: None)
-    whole = begun(tmp_path / "whole")
+    whole = start_world(tmp_path / "whole")
     whole.migrate(live=live)
     assert whole.running() == ["t"]
     assert whole.calls > 10
     rows = []
     for number in range(1, whole.calls + 1):
-        world = begun(tmp_path / str(number))
+        world = start_world(tmp_path / str(number))
         world.fault_at, world.fault = number, fault
         failed: BaseException | None = None
         try:
@@ -301,7 +301,7 @@ def test_broken_off_at_every_call(
             # It died once it had arrived, as any guest may; it is started where it belongs.
             world.start(world.instance.primary_node)
         assert world.running() == [world.instance.primary_node], number
-        assert world.unsettled() == [], number
+        assert world.list_unsettled() == [], number
         rows.append([whole.made[number - 1], after, world.instance.primary_node])
         # and it can go on living
         world.new_master()
@@ -309,10 +309,10 @@ def test_broken_off_at_every_call(
         ctx, op = world.context(), OpInstanceMigrate(instance_name=WEB)
         Migration(ctx, world.instance, world.config.nodes[other], op, live=True).run()
         assert world.running() == [other], number
-    as_recorded(fault.__name__ + ("" if live else " while it is paused"), rows)
+    check_recorded(fault.__name__ + ("" if live else " while it is paused"), rows)
 
 
-def as_recorded(fault: str, rows: list[list[Any]]) -> None:
+def check_recorded(fault: str, rows: list[list[Any]]) -> None:
     """Compare with the table of outcomes: call, where it ran then, where it runs once settled."""
     known = json.loads(TABLE.read_text()) if TABLE.exists() else {}
     if os.environ.get("UPDATE_RECORDED"):
@@ -326,7 +326,7 @@ def test_two_faults_in_a_row(world: World) -> None:
     """The clean-up is broken off as well, at every of its calls."""
     world.migrate()
     for first, second in itertools.product(range(3, world.calls + 1), range(1, 12, 2)):
-        fresh = begun(world.paths["s"].root.parent / f"{first}-{second}")
+        fresh = start_world(world.paths["s"].root.parent / f"{first}-{second}")
         fresh.fault_at, fresh.fault = first, master_dies_after
         with pytest.raises(MasterDied):
             fresh.migrate()
@@ -338,7 +338,7 @@ def test_two_faults_in_a_row(world: World) -> None:
             fresh.new_master()
             fresh.clean_up()
         assert fresh.running() == [fresh.instance.primary_node], (first, second)
-        assert fresh.unsettled() == [], (first, second)
+        assert fresh.list_unsettled() == [], (first, second)
 
 
 # the decision ------------------------------------------------------------------------------------

@@ -31,12 +31,12 @@ CLUSTERS = st.builds(
 )
 
 
-def first(made: Cluster) -> Layout:
+def make_layout(made: Cluster) -> Layout:
     return Layout.from_board(Board(made, made.groups[0]))
 
 
 def plan(made: Cluster) -> list[Step]:
-    return list(itertools.islice(steps(first(made), Limits(), Goal(min_gain=1e-4)), 15))
+    return list(itertools.islice(steps(make_layout(made), Limits(), Goal(min_gain=1e-4)), 15))
 
 
 def conflicts(layout: Layout) -> int:
@@ -85,7 +85,7 @@ def test_the_order_of_the_input_does_not_matter(made: Cluster, random_: object) 
 @examples(15)
 @given(CLUSTERS)
 def test_judging_all_moves_at_once_is_judging_each(made: Cluster) -> None:
-    layout = first(made)
+    layout = make_layout(made)
     judge = Judge(layout, Limits(ignore_soft=True))
     for kind, rows in judge.movable():
         scores = judge.scores(kind, rows)

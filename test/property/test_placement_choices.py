@@ -63,7 +63,7 @@ def wishes(shapes: list[tuple[int, int, int, str, int]]) -> list[Wish]:
     ]
 
 
-def placed(made: Cluster, items: list[Instance]) -> Cluster:
+def place(made: Cluster, items: list[Instance]) -> Cluster:
     """The cluster once these instances run where they were put."""
     nodes = {node.name: node for node in made.nodes}
     for item in items:
@@ -97,7 +97,7 @@ def test_places_break_no_rule(made: Cluster, shapes: list[tuple[int, int, int, s
             assert bool(second) == (wish.item.template == "drbd")
         else:
             assert choice.reason
-    before, after = layout(made), layout(placed(made, put))
+    before, after = layout(made), layout(place(made, put))
     board = after.board
     used = [
         board.node_index[node] for item in put for node in (item.primary, item.secondary) if node

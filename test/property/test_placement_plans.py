@@ -151,13 +151,13 @@ def test_nodes_are_emptied_and_filled_again(
 def join(one: Cluster, two: Cluster, ratio: float, memory: int) -> Cluster:
     """Two groups; the second over-commits less, and takes only small instances."""
 
-    def other(name: str) -> str:
+    def rename(name: str) -> str:
         return f"other-{name}" if name else ""
 
-    nodes = [dataclasses.replace(n, name=other(n.name), group="uuid-2") for n in two.nodes]
+    nodes = [dataclasses.replace(n, name=rename(n.name), group="uuid-2") for n in two.nodes]
     items = [
         dataclasses.replace(
-            i, name=other(i.name), primary=other(i.primary), secondary=other(i.secondary)
+            i, name=rename(i.name), primary=rename(i.primary), secondary=rename(i.secondary)
         )
         for i in two.instances
     ]

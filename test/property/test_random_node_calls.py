@@ -125,21 +125,21 @@ def samples(paths: Paths) -> dict[str, Any]:
     }
 
 
-def valid(dice: random.Random, kind: Any, known: dict[str, Any]) -> Any:
+def make_valid(dice: random.Random, kind: Any, known: dict[str, Any]) -> Any:
     """A value of a type."""
     from types import UnionType
     from typing import Union, get_args, get_origin
 
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return valid(dice, dice.choice(parts), known)
+        return make_valid(dice, dice.choice(parts), known)
     if origin is tuple:
-        return [valid(dice, part, known) for part in parts]
+        return [make_valid(dice, part, known) for part in parts]
     if origin is list:
-        return [valid(dice, parts[0], known) for _ in range(dice.choice((0, 1, 1, 2)))]
+        return [make_valid(dice, parts[0], known) for _ in range(dice.choice((0, 1, 1, 2)))]
     if origin is dict:
         keys = [dice.choice(("fake", "a", "web1.example.com", "kvm")) for _ in range(2)]
-        return {key: valid(dice, parts[1], known) for key in keys}
+        return {key: make_valid(dice, parts[1], known) for key in keys}
     kind = getattr(kind, "__supertype__", kind)
     name = getattr(kind, "__name__", str(kind))
     if name in ("NoneType", "Any", "object"):
@@ -193,7 +193,7 @@ def test_no_call_fails_by_a_bug(
     bugs: dict[str, str] = {}
     for _ in range(_REQUESTS):
         name = dice.choice(calls)
-        args = spoiled(dice, valid(dice, specs()[name].args, known))
+        args = spoiled(dice, make_valid(dice, specs()[name].args, known))
         status, answer = ask(app, name, args)
         if status.startswith("200") and BUG_TEXT.encode() in answer:
             bugs.setdefault(f"{name}: {answer.decode()[:150]}", json.dumps(args)[:600])

@@ -47,7 +47,7 @@ def _commit() -> OpInstanceCreate:
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tree of a cluster with one reservation on node2."""
     root = tmp_path_factory.mktemp("begun") / "cluster"
     cluster = OneProcess(root)
@@ -59,12 +59,12 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_master_dies_at_every_step_of_a_commit(
-    tmp_path: Path, begun: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, prepared_tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Durability has tests of its own; here it only takes time.
     monkeypatch.setattr("os.fsync", lambda _fd: None)
     steps = 0
-    for when, cluster in OneProcess.deaths(begun, tmp_path, lambda _c: _commit(), stride=1):
+    for when, cluster in OneProcess.deaths(prepared_tree, tmp_path, lambda _c: _commit(), stride=1):
         _inspect(cluster, "remove" if steps % 2 else "commit", when)
         steps += 1
     assert steps > 10
@@ -95,8 +95,10 @@ def _inspect(cluster: OneProcess, then: str, when: str) -> None:
     assert cluster.verify() == [], when
 
 
-def test_a_commit_that_fails_leaves_the_reservation_as_it_was(tmp_path: Path, begun: Path) -> None:
-    shutil.copytree(begun, tmp_path / "c", symlinks=True)
+def test_a_commit_that_fails_leaves_the_reservation_as_it_was(
+    tmp_path: Path, prepared_tree: Path
+) -> None:
+    shutil.copytree(prepared_tree, tmp_path / "c", symlinks=True)
     cluster = OneProcess(tmp_path / "c")
     try:
         before = cluster.instance(WEB)

@@ -58,12 +58,12 @@ class Model:
     def __init__(self, cluster: OneProcess) -> None:
         self.cluster = cluster
         self._names = (f"i{n}.example.com" for n in itertools.count(1))
-        self.tell()
+        self.write_limits()
 
     def clear(self) -> None:
         for instance in list(self.cluster.config.instances.values()):
             self.cluster.run(OpInstanceRemove(instance_name=instance.name))
-        self.tell()
+        self.write_limits()
 
     def free(self, node: str) -> int:
         config = self.cluster.config
@@ -74,7 +74,7 @@ class Model:
         )
         return TOTAL - used
 
-    def reserved(self, node: str) -> int:
+    def sum_reserved(self, node: str) -> int:
         """MiB that the reservations of a node need, added up anew."""
         config = self.cluster.config
         uuid = config.node(f"{node}.example.com").uuid
@@ -84,7 +84,7 @@ class Model:
             if item.forthcoming and item.primary_node == uuid
         )
 
-    def tell(self) -> None:
+    def write_limits(self) -> None:
         for node in NODES:
             rules = {"memory_free": self.free(node), "memory_total": TOTAL}
             path = self.cluster.paths[node].conf / "fake-hypervisor.json"
@@ -102,7 +102,7 @@ class Model:
         name = some[which % len(some)] if some else ""
         try:
             if action in ("reserve", "create", "stopped"):
-                self.cluster.run(_new(next(self._names), node, memory, action))
+                self.cluster.run(_make_creation(next(self._names), node, memory, action))
             elif name and action == "start":
                 self.cluster.run(OpInstanceStartup(instance_name=name))
             elif name and action == "commit":
@@ -118,10 +118,10 @@ class Model:
         except errors.OpPrereqError:
             if action == "commit":
                 raise
-        self.tell()
+        self.write_limits()
 
 
-def _new(name: str, node: str, memory: int, action: str) -> OpInstanceCreate:
+def _make_creation(name: str, node: str, memory: int, action: str) -> OpInstanceCreate:
     return OpInstanceCreate(
         instance_name=name,
         mode=InstCreateMode.CREATE,
@@ -163,11 +163,11 @@ def test_all_reservations_can_be_committed_in_any_order(
     for action in actions:
         model.do(*action)
         for short in NODES:
-            assert model.reserved(short) <= model.free(short)
+            assert model.sum_reserved(short) <= model.free(short)
     names = sorted(item.name for item in cluster.config.forthcoming)
     random.Random(seed).shuffle(names)
     for name in names:
         cluster.run(commit(name))
-        model.tell()
+        model.write_limits()
         assert cluster.running(name)
     assert not cluster.config.forthcoming

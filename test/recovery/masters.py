@@ -71,7 +71,7 @@ class Master:
         self.starts = 0
         self._commits: list[tuple[tuple[int, int], set[str], Callable[[], None]]] = []
         self._stops = False
-        world.after(0.0, self._loop)
+        world.schedule(0.0, self._loop)
 
     def lives(self) -> bool:
         return self.host.master is self
@@ -88,7 +88,7 @@ class Master:
         world, host = self.world, self.host
         if not self.lives() or world.put_off(host, "master", self._loop):
             return
-        if not self._look():
+        if not self._observe():
             return
         for other in world.hosts.values():
             if other.name in self.state.offline:
@@ -97,9 +97,9 @@ class Master:
                 self._send_state(other)
             self._call_node(other)
         self._start_guests()
-        world.after(PERIOD / host.rate, self._loop)
+        world.schedule(PERIOD / host.rate, self._loop)
 
-    def _look(self) -> bool:
+    def _observe(self) -> bool:
         """What the machine wants now; False when this daemon has ended."""
         now = self.host.clock()
         paused = self._stops or self.state.paused_until > self.world.now
@@ -116,26 +116,26 @@ class Master:
     def stop(self, pause: float) -> None:
         """An administrator stops the daemon: it releases all nodes and ends some seconds later."""
         self._stops = True
-        if not self._look():
+        if not self._observe():
             return
         for _ in range(2):
             for other in self.world.hosts.values():
                 if other.name not in self.state.offline:
                     self._call_node(other)
-        self.world.after(self.world.rng.uniform(0.1, 10.0), self._quit, pause)
+        self.world.schedule(self.world.rng.uniform(0.1, 10.0), self._quit, pause)
 
     def _quit(self, pause: float) -> None:
         if self.lives():
             self.host.end_master()
-            self.world.after(pause, self.game.resume, self.host)
+            self.world.schedule(pause, self.game.resume, self.host)
 
     def end(self, why: str) -> None:
         if not self.lives():
             return
-        self.world.tell(f"{self.host.name} ends as master of term {self.number}: {why}")
+        self.world.note(f"{self.host.name} ends as master of term {self.number}: {why}")
         self.world.count("master stepped down")
         self.host.end_master()
-        self.world.after(RESTART, self.game.resume, self.host)
+        self.world.schedule(RESTART, self.game.resume, self.host)
 
     def _send_state(self, other: Host) -> None:
         sent, state, number = self.host.clock(), self.state, self.number
@@ -216,7 +216,7 @@ class Master:
                 serve()
 
         for delay in delays:
-            self.world.after(delay, receive)
+            self.world.schedule(delay, receive)
 
     # changes -----------------------------------------------------------------------------------
 
@@ -265,13 +265,13 @@ class Master:
         world, host = self.world, self.host
         if not self.lives() or world.put_off(host, "master", self._climb, ladder, target):
             return
-        if not self._look():
+        if not self._observe():
             return
         step = ladder.decide(host.clock())
         if isinstance(step, Wait):
             world.at(host.to_true(step.until) + 1e-6, self._climb, ladder, target)
         elif isinstance(step, Try):
-            world.after(world.rng.uniform(0.5, 4.0), self._switch_off, ladder, target)
+            world.schedule(world.rng.uniform(0.5, 4.0), self._switch_off, ladder, target)
         elif isinstance(step, Look):
             self._call_again(ladder, target)
         elif isinstance(step, Failed):
@@ -315,7 +315,7 @@ class Master:
             for guest, home in self.state.homes.items()
         }
         offline = self.state.offline | {dead.name}
-        self.world.tell(f"{self.host.name} moves the guests of {dead.name}")
+        self.world.note(f"{self.host.name} moves the guests of {dead.name}")
 
         def then() -> None:
             self.world.count("node replaced")
@@ -365,7 +365,7 @@ class Master:
                 return True
             target.rights[guest] = right
             delay = world.rng.uniform(0.1, 2.0) + max(0.0, target.stalled_until - world.now)
-            world.after(delay, run, target.life)
+            world.schedule(delay, run, target.life)
             return True
 
         self.world.call(self.host, target, serve, lambda _value: None, self.lives)
@@ -392,14 +392,14 @@ class Game:
         """A guest begins to run; nowhere else may it run at this moment."""
         others = [h.name for h in self.world.hosts.values() if h is not host and guest in h.running]
         host.running.add(guest)
-        self.world.tell(f"{guest} runs on {host.name}")
+        self.world.note(f"{guest} runs on {host.name}")
         self.world.count("guest started")
         if others:
             raise BrokenPromiseError(f"{guest} runs on {host.name} and on {others}")
 
     def crown(self, host: Host, number: int, claimed: float) -> None:
         host.master = Master(self, host, number, claimed)
-        self.world.tell(f"{host.name} is the master of term {number}")
+        self.world.note(f"{host.name} is the master of term {number}")
         self.world.count("master began")
         acting = self.find_acting()
         if len(acting) > 1:
@@ -478,7 +478,7 @@ class Election:
             silence=other.clock() - candidate.heard if candidate is not None else None,
         )
 
-    def _own(self) -> vote.Own:
+    def _describe_self(self) -> vote.Own:
         state = self.host.state
         assert state is not None
         return vote.Own(self.config.nodes[self.host.name], 1, 0, state.position, False)
@@ -497,7 +497,7 @@ class Election:
         self._gather(voters, self._view, self._judge)
 
     def _judge(self, answers: dict[str, Any]) -> None:
-        own = self._own()
+        own = self._describe_self()
         problem = vote.explain_missing_answers(self.config, own, answers)
         if self.if_silent:
             limit = self.world.failover_after
@@ -542,7 +542,7 @@ class Election:
         return candidate is None or (other.clock() - candidate.heard >= self.world.failover_after)
 
     def _judge_claim(self, answers: dict[str, Any]) -> None:
-        own = self._own()
+        own = self._describe_self()
         problem = vote.find_newer_data(self.config, own, answers)
         problem = problem or vote.explain_missing_answers(self.config, own, answers)
         if problem is None:
@@ -553,4 +553,4 @@ class Election:
         if self.host.machine is self.life:
             self.game._end_attempt(self.host)
         if not self.if_silent and self.host.master is None:
-            self.world.after(RESTART, self.game.resume, self.host)
+            self.world.schedule(RESTART, self.game.resume, self.host)

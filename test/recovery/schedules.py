@@ -146,11 +146,11 @@ class Schedule:
         self.world.at(begin + own.uniform(0, 100.0), self.cut_all_power, own)
 
     def cut_all_power(self, own: random.Random) -> None:
-        self.world.tell("power of all fails")
+        self.world.note("power of all fails")
         for host in self.world.hosts.values():
             host.cut_power()
             if own.random() < 0.9:
-                self.world.after(5.0, host.begin_boot, own.uniform(15.0, 300.0))
+                self.world.schedule(5.0, host.begin_boot, own.uniform(15.0, 300.0))
 
     def _pick(self) -> Host:
         """A host; more often the one with the master daemon."""
@@ -169,7 +169,7 @@ class Schedule:
             late=rng.choice((0.0, 0.05, 0.2)),
             twice=rng.choice((0.0, 0.1)),
         )
-        self.world.after(seconds, self._mend_messages)
+        self.world.schedule(seconds, self._mend_messages)
 
     def _mend_messages(self) -> None:
         self.world.faults = Faults()
@@ -187,26 +187,26 @@ class Schedule:
                         world.cut.add((one, other))
                     if way != "out":
                         world.cut.add((other, one))
-        world.after(seconds, world.cut.clear)
+        world.schedule(seconds, world.cut.clear)
 
     def flap(self, seconds: float) -> None:
         """A link that comes and goes."""
         for _ in range(4):
-            self.world.after(self.rng.uniform(0, seconds), self.cut_off, seconds / 8)
+            self.world.schedule(self.rng.uniform(0, seconds), self.cut_off, seconds / 8)
 
     def crash(self, seconds: float) -> None:
         host = self._pick()
-        self.world.tell(f"power of {host.name} fails")
+        self.world.note(f"power of {host.name} fails")
         host.cut_power()
         if self.rng.random() < 0.5:
-            self.world.after(seconds, host.switch_on)
+            self.world.schedule(seconds, host.switch_on)
 
     def kill_node_daemon(self, seconds: float) -> None:
         host = self._pick()
         if self._may_stand_still(host):
-            self.world.tell(f"node daemon of {host.name} is killed")
+            self.world.note(f"node daemon of {host.name} is killed")
             host.end_daemon()
-            self.world.after(
+            self.world.schedule(
                 min(seconds, 10.0) if self.rng.random() < 0.5 else seconds, host.start_daemon
             )
 
@@ -214,12 +214,12 @@ class Schedule:
         host = self._pick()
         if host.master is not None:
             host.end_master()
-            self.world.after(5.0, self.game.resume, host)
+            self.world.schedule(5.0, self.game.resume, host)
 
     def stop_master(self, seconds: float) -> None:
         """An administrator stops the master daemon, and starts it again later."""
         for master in self.game.find_acting():
-            self.world.tell(f"{master.host.name} is stopped as the master")
+            self.world.note(f"{master.host.name} is stopped as the master")
             master.stop(seconds)
 
     def freeze(self, seconds: float) -> None:
@@ -227,19 +227,19 @@ class Schedule:
         host = self._pick()
         for process in self.rng.choice((("node",), ("master",), ("node", "master"))):
             if process == "master" or self._may_stand_still(host):
-                self.world.tell(f"{process} daemon of {host.name} stands still for {seconds:.0f} s")
+                self.world.note(f"{process} daemon of {host.name} stands still for {seconds:.0f} s")
                 host.freeze(process, seconds)
 
     def stall(self, seconds: float) -> None:
         host = self._pick()
         if self._may_stand_still(host):
-            self.world.tell(f"disks of {host.name} stand still for {seconds:.0f} s")
+            self.world.note(f"disks of {host.name} stand still for {seconds:.0f} s")
             host.stalled_until = self.world.now + seconds
 
     def pause(self, seconds: float) -> None:
         """An administrator wants no recovery for a while."""
         for master in self.game.find_acting():
-            self.world.tell(f"recovery pauses for {seconds:.0f} s")
+            self.world.note(f"recovery pauses for {seconds:.0f} s")
             master.change(paused_until=self.world.now + seconds)
 
     def delay_releases(self, own: random.Random) -> None:
@@ -252,16 +252,16 @@ class Schedule:
             {home for one in self.game.find_acting() for home in one.state.homes.values()}
         )
         host = world.hosts[own.choice(homes or sorted(world.hosts))]
-        world.tell(f"releases of {host.name} come late or twice")
+        world.note(f"releases of {host.name} come late or twice")
         host.release_delays = lambda: (*own.choice(((), (0.0,))), own.uniform(3.0, 20.0))
         way = own.choice(("in", "in", "out"))
-        world.after(own.uniform(6.0, 14.0), self._cut_slowly, host, way, own.uniform(5.0, 30.0))
+        world.schedule(own.uniform(6.0, 14.0), self._cut_slowly, host, way, own.uniform(5.0, 30.0))
 
     def _cut_slowly(self, host: Host, way: str, pause: float) -> None:
         """First one way, then both ways."""
         self._cut_one_way(host, way)
-        self.world.after(pause, self._cut_one_way, host, "out" if way == "in" else "in")
-        self.world.after(pause + 90.0, self._join, host)
+        self.world.schedule(pause, self._cut_one_way, host, "out" if way == "in" else "in")
+        self.world.schedule(pause + 90.0, self._join, host)
 
     def _cut_one_way(self, host: Host, way: str) -> None:
         for other in self.world.hosts:
@@ -277,7 +277,7 @@ class Schedule:
         host = self._pick()
         if host.has_watchdog and self._may_disarm(host):
             host.machine.wants_watchdog = False
-            self.world.after(seconds, self._arm, host)
+            self.world.schedule(seconds, self._arm, host)
 
     def _may_disarm(self, host: Host) -> bool:
         return host.device is None or host.device.mode != "lies"
@@ -290,7 +290,7 @@ class Schedule:
 
     def _heal(self) -> None:
         world = self.world
-        world.tell("all faults end")
+        world.note("all faults end")
         world.cut.clear()
         world.faults = Faults()
         for host in world.hosts.values():

@@ -130,7 +130,7 @@ class Host:
     def begin_boot(self, seconds: float) -> None:
         """Power is back; the daemons run after so many seconds."""
         self.boots = True
-        self.world.after(seconds, self.switch_on)
+        self.world.schedule(seconds, self.switch_on)
 
     def switch_off(self) -> None:
         """What a fence device does."""
@@ -149,7 +149,7 @@ class Host:
         self.frozen = {"node": 0.0, "master": 0.0}
         self.stalled_until = 0.0
         self.start_daemon()
-        self.world.after(RESTART, self.world.resume_master, self)
+        self.world.schedule(RESTART, self.world.resume_master, self)
 
     def end_daemon(self) -> None:
         """The node daemon is killed; its guests go on."""
@@ -210,7 +210,7 @@ class Host:
             if effect is Effect.ATTEMPT:
                 self.world.attempt(self)
             elif effect is Effect.END_GUESTS:
-                self.world.after(self.world.rng.uniform(0.05, 2.0), self._end_guests, self.life)
+                self.world.schedule(self.world.rng.uniform(0.05, 2.0), self._end_guests, self.life)
             elif effect is Effect.FEED and not self.fed_check:
                 self.fed_check = True
                 self.fed = self.world.now
@@ -255,7 +255,7 @@ class Host:
             self.fed_check = False
             self.world.count("reset by the watchdog")
             self.cut_power()
-            self.world.after(20.0, self.switch_on)
+            self.world.schedule(20.0, self.switch_on)
             return
         self.world.at(last + limit, self._check_watchdog, boot, switched_off)
 
@@ -286,7 +286,7 @@ class World:
         self._number += 1
         heapq.heappush(self._queue, (moment, self._number, what, args))
 
-    def after(self, seconds: float, what: Callable[..., None], *args: Any) -> None:
+    def schedule(self, seconds: float, what: Callable[..., None], *args: Any) -> None:
         self.at(self.now + seconds, what, *args)
 
     def put_off(self, host: Host, process: str, what: Callable[..., None], *args: Any) -> bool:
@@ -317,7 +317,7 @@ class World:
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
 
-    def tell(self, text: str) -> None:
+    def note(self, text: str) -> None:
         self.story.append(f"{self.now:9.3f} {text}")
 
     # messages ----------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ class World:
             return
         faults, rng = self.faults, self.rng
         if source is target:
-            self.after(0.001, what, *args)
+            self.schedule(0.001, what, *args)
             return
         times = 1
         if faults.loss and rng.random() < faults.loss:
@@ -339,7 +339,7 @@ class World:
             delay = rng.random() * 0.05
             if faults.late and rng.random() < faults.late:
                 delay += rng.random() * 60.0
-            self.after(delay, what, *args)
+            self.schedule(delay, what, *args)
 
     def call(
         self,
@@ -375,4 +375,4 @@ class World:
             self.send(target, source, end, serve())
 
         self.send(source, target, receive)
-        self.after(seconds, end, None)
+        self.schedule(seconds, end, None)

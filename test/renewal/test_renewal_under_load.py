@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 
 from ganeti.luxi.client import Client
 from ganeti.net import pem
@@ -26,7 +26,7 @@ RENEWALS = (
 
 @pytest.fixture(scope="module")
 def five() -> Iterator[Cluster]:
-    with copied(5) as cluster:
+    with copy_cluster(5) as cluster:
         yield cluster
 
 

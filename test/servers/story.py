@@ -44,19 +44,19 @@ def servers(
     """
     try:
         package = debs.package(suite)
-        place = server.kept()
+        place = server.find_store()
         state = place / name if place is not None else None
         with server.running(count, suite, state, more=more, disks=disks) as made:
             for each in made.servers:
                 shutil.copy(package, each.share)
             yield made
             if made.failed:
-                _tell(made)
+                _print_logs(made)
     except Unavailable as err:
         pytest.skip(str(err))
 
 
-def _tell(made: Servers) -> None:
+def _print_logs(made: Servers) -> None:
     for each in made.servers:
         with contextlib.suppress(LabError):  # it may be off
             say(f"--- {each.name}\n{each.sh('tail -n 30 /var/log/ganeti/*.log')}")
@@ -102,7 +102,7 @@ def continues(server: Server, guest: str) -> bool:
     return bool(wait_for(f"beats of {guest}", has_counted, PATIENCE))
 
 
-def missing(numbers: Sequence[int]) -> list[int]:
+def list_missing(numbers: Sequence[int]) -> list[int]:
     """Beats that a guest left out; it must have counted upwards."""
     assert list(numbers) == sorted(set(numbers)), numbers
     return sorted(set(range(numbers[0], numbers[-1])) - set(numbers))

@@ -53,7 +53,7 @@ def check_beats(servers: Servers, heard: dict[str, int], what: str) -> None:
     for guest, count in heard.items():
         assert story.continues(found[guest], guest)
         numbers = found[guest].beats(guest)[count - 1 :]
-        lost = story.missing(numbers)
+        lost = story.list_missing(numbers)
         say(f"{what}: {guest}: {len(numbers)} beats, {len(lost)} missed")
         assert lost == []
 
@@ -108,7 +108,7 @@ def test_guests_run_on_whatever_becomes_of_the_daemons(servers: Servers) -> None
 def test_a_new_release_of_the_package_leaves_guests_alone(servers: Servers) -> None:
     first, before = servers.servers[0], pids(servers)
     heard = len(first.beats(WEB))
-    new = debs.newer(next(first.share.glob("ganeti_*.deb")), first.share)
+    new = debs.make_newer(next(first.share.glob("ganeti_*.deb")), first.share)
     daemons = first.sh("systemctl show -P MainPID ganeti-noded ganeti-masterd")
     servers.type(first, f"apt-get install -y {SHARE}/{new.name}")
     new.unlink()

@@ -83,7 +83,7 @@ def check_beats(server: Server, what: str) -> None:
         wait_until_beats_exceed(server, guest, beats(server, guest)[-1][1])
         heard = beats(server, guest)
         numbers = [number for _, number in heard]
-        missing = story.missing(numbers)
+        missing = story.list_missing(numbers)
         times = [moment for moment, _ in heard]
         pause = max(after - before for before, after in itertools.pairwise(times))
         say(f"{what}: {guest}: {len(numbers)} beats, {len(missing)} missed, pause {pause:.1f} s")

@@ -161,7 +161,7 @@ class Drbdsetup:
         partner = side.partner()
         usable = partner is not None and partner.state == "UpToDate"
         if side.res["role"] == "Primary" and not usable:
-            raise _refused(arguments[0], -2, "Need access to UpToDate data")
+            raise _make_refusal(arguments[0], -2, "Need access to UpToDate data")
         if partner is not None:
             side.part(partner)
         side.res["disk"] = None
@@ -245,7 +245,7 @@ class Drbdsetup:
         side = self._by_addresses(arguments)
         partner = side.partner()
         if partner is not None and side.res["role"] == "Primary" and side.state != "UpToDate":
-            raise _refused("??", -2, "Need access to UpToDate data", 17)
+            raise _make_refusal("??", -2, "Need access to UpToDate data", 17)
         self._part(side)
         return ""
 
@@ -278,11 +278,11 @@ class Drbdsetup:
             return ""
         second = partner is not None and partner.res["role"] == "Primary"
         if second and side.res["net"]["options"].get("allow-two-primaries") != "yes":
-            raise _refused(arguments[0], -1, "Multiple primaries not allowed by config")
+            raise _make_refusal(arguments[0], -1, "Multiple primaries not allowed by config")
         states = [side.state, partner.state if partner is not None else "DUnknown"]
         if "UpToDate" not in states:
             if "force" not in options or not side.res["disk"]:
-                raise _refused(arguments[0], -2, "Need access to UpToDate data")
+                raise _make_refusal(arguments[0], -2, "Need access to UpToDate data")
             side.write_meta(current=generation(), bitmap=side.meta["current"])
             side.set_state("UpToDate")
         side.res["role"] = "Primary"
@@ -314,7 +314,7 @@ class Drbdsetup:
         side = self._by_minor(arguments[0])
         partner = side.partner()
         if partner is None or partner.state != "UpToDate":
-            raise _refused(arguments[0], -2, "Need access to UpToDate data")
+            raise _make_refusal(arguments[0], -2, "Need access to UpToDate data")
         start_sync(partner, side, "source")
         return ""
 
@@ -352,7 +352,7 @@ class Drbdsetup:
 
     def status(self, arguments: list[str], options: dict[str, str]) -> str:
         verbose = "verbose" in options or "statistics" in options
-        return "".join(self._status(side, verbose) + "\n" for side in self._asked(arguments))
+        return "".join(self._status(side, verbose) + "\n" for side in self._select(arguments))
 
     def _status(self, side: Side, verbose: bool) -> str:
         partner, sync = side.partner(), side.res["sync"]
@@ -378,7 +378,7 @@ class Drbdsetup:
     def facts(self, arguments: list[str]) -> list[str]:
         """What ``events2`` tells of each object, without the kind of event."""
         lines: list[str] = []
-        for side in self._asked(arguments):
+        for side in self._select(arguments):
             partner = side.partner()
             name = f"name:{side.name}"
             conn = "peer-node-id:0" + (" conn-name:peer" if side.res["net"] else "")
@@ -402,8 +402,8 @@ class Drbdsetup:
         if arguments and arguments[0].isdigit():
             sides = [self._by_minor(arguments[0])]
         else:
-            sides = self._asked(arguments)
-        return "".join(_shown(side) for side in sides)
+            sides = self._select(arguments)
+        return "".join(_show(side) for side in sides)
 
     def show_gi(self, arguments: list[str], _options: dict[str, str]) -> str:
         side = self._by_minor(arguments[0])
@@ -416,7 +416,7 @@ class Drbdsetup:
 
     # finding
 
-    def _asked(self, arguments: list[str]) -> list[Side]:
+    def _select(self, arguments: list[str]) -> list[Side]:
         names = list(self.table)
         if arguments and arguments[0] != "all":
             names = [name for name in names if name == arguments[0]]
@@ -480,12 +480,12 @@ def _kernel(what: str, number: int, text: str, more: str = "") -> ToolError:
     return ToolError(10, f"{what}: Failure: ({number}) {text}{added}")
 
 
-def _refused(what: str, number: int, text: str, code: int = 11) -> ToolError:
+def _make_refusal(what: str, number: int, text: str, code: int = 11) -> ToolError:
     code = 17 if number == -2 and code == 11 else code
     return ToolError(code, f"{what}: State change failed: ({number}) {text}")
 
 
-def _shown(side: Side) -> str:
+def _show(side: Side) -> str:
     """A resource as ``drbdsetup show`` prints it."""
     res = side.res
     text = f"resource {side.name} {{\n    options {{\n    }}\n"

@@ -144,7 +144,7 @@ class Lvm:
     # reports
 
     def vgs(self, options: Options, arguments: list[str]) -> str:
-        rows = [self._vg_row(name) for name in self._wanted_groups(arguments)]
+        rows = [self._vg_row(name) for name in self._select_groups(arguments)]
         default = "vg_name,pv_count,lv_count,snap_count,vg_attr,vg_size,vg_free"
         return self._report("vg", rows, options, default)
 
@@ -152,9 +152,9 @@ class Lvm:
         fields = ",".join(options.get("options", ["lv_name,vg_name,lv_attr,lv_size"]))
         by_segment = bool(_SEGMENT_FIELDS.intersection(fields.split(",")))
         rows: list[Row] = []
-        named = self._named([word for word in arguments if "/" in word])
+        named = self._select_volumes([word for word in arguments if "/" in word])
         whole = [word for word in arguments if "/" not in word]
-        for group in self._wanted_groups(whole) if whole or not named else []:
+        for group in self._select_groups(whole) if whole or not named else []:
             named += [(group, name) for name in sorted(self.groups[group]["lvs"])]
         for group, name in named:
             rows += self._lv_rows(group, name, by_segment)
@@ -181,10 +181,10 @@ class Lvm:
             "snap_count": 0,
             "vg_attr": "wz-pn-" if missing else "wz--n-",
             "vg_size": total * EXTENT,
-            "vg_free": (total - self._used(vg)) * EXTENT,
+            "vg_free": (total - self._count_used(vg)) * EXTENT,
             "vg_extent_size": EXTENT,
             "vg_extent_count": total,
-            "vg_free_count": total - self._used(vg),
+            "vg_free_count": total - self._count_used(vg),
             "vg_missing_pv_count": missing,
             "vg_tags": "",
             "vg_uuid": f"uuid-{name}",
@@ -316,7 +316,7 @@ class Lvm:
 
     def lvremove(self, _options: Options, arguments: list[str]) -> str:
         said = ""
-        for group, name in self._named(arguments):
+        for group, name in self._select_volumes(arguments):
             if self._is_open(group, name):
                 raise ToolError(5, f"  Logical volume {group}/{name} is used by another device.")
             del self.groups[group]["lvs"][name]
@@ -327,7 +327,7 @@ class Lvm:
 
     def lvchange(self, options: Options, arguments: list[str]) -> str:
         said = ""
-        for group, name in self._named(arguments):
+        for group, name in self._select_volumes(arguments):
             lv = self.groups[group]["lvs"][name]
             lv["tags"] = [tag for tag in lv["tags"] if tag not in options.get("deltag", [])]
             lv["tags"] += [tag for tag in options.get("addtag", []) if tag not in lv["tags"]]
@@ -341,7 +341,7 @@ class Lvm:
         return said
 
     def lvextend(self, options: Options, arguments: list[str]) -> str:
-        group, name = self._named(arguments[:1])[0]
+        group, name = self._select_volumes(arguments[:1])[0]
         lv = self.groups[group]["lvs"][name]
         old = sum(count for _pv, _start, count in lv["extents"])
         text = options["size"][0]
@@ -381,14 +381,14 @@ class Lvm:
 
     def vgchange(self, options: Options, arguments: list[str]) -> str:
         active = "n" not in options.get("activate", ["y"])[0]
-        for group in self._wanted_groups(arguments):
+        for group in self._select_groups(arguments):
             for name, lv in self.groups[group]["lvs"].items():
                 lv["active"] = active or self._is_open(group, name)
                 self._show(group, name)
         return ""
 
     def vgck(self, _options: Options, arguments: list[str]) -> str:
-        self._wanted_groups(arguments)
+        self._select_groups(arguments)
         return ""
 
     def vgreduce(self, options: Options, arguments: list[str]) -> str:
@@ -443,7 +443,7 @@ class Lvm:
         result: dict[str, Any] = found
         return result
 
-    def _wanted_groups(self, arguments: list[str]) -> list[str]:
+    def _select_groups(self, arguments: list[str]) -> list[str]:
         for name in arguments:
             self._vg(name)
         return [name.removeprefix("/dev/") for name in arguments] or sorted(self.groups)
@@ -453,14 +453,14 @@ class Lvm:
         group, _, name = word.partition("/")
         return group, name
 
-    def _named(self, arguments: list[str]) -> list[tuple[str, str]]:
+    def _select_volumes(self, arguments: list[str]) -> list[tuple[str, str]]:
         found = [self._split(word) for word in arguments]
         for group, name in found:
             self._lv(group, name)
         return found
 
     @staticmethod
-    def _used(vg: dict[str, Any]) -> int:
+    def _count_used(vg: dict[str, Any]) -> int:
         return sum(c for lv in vg["lvs"].values() for _pv, _start, c in lv["extents"])
 
     def _allocate(self, group: str, wanted: int, on: list[str]) -> list[list[Any]]:

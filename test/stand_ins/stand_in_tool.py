@@ -128,7 +128,7 @@ def _receive(connection: socket.socket, size: int) -> bytes:
 
 def _do(world: World, tool: str, node: str, words: list[str], say: Say) -> int:
     """Do what a tool does; its exit code. ToolError for a failure with a text."""
-    with world.locked():
+    with world.lock():
         rule = world.rule(node, tool, words)
     if rule is not None:
         time.sleep(rule["delay"])  # what the rule asks for: a slow tool
@@ -141,7 +141,7 @@ def _do(world: World, tool: str, node: str, words: list[str], say: Say) -> int:
         _follow(world, node, words, say)
     if tool == "drbdsetup" and words[:1] in (["wait-connect"], ["wait-sync"]):
         return _wait(world, node, words)
-    with world.locked():
+    with world.lock():
         if tool == "drbdsetup":
             said = Drbdsetup(world, node).run(words)
         elif tool == "drbdmeta":
@@ -159,7 +159,7 @@ def _follow(world: World, node: str, words: list[str], say: Say) -> None:
     known: dict[str, str] = {}
     first = True
     while True:
-        with world.locked():
+        with world.lock():
             setup = Drbdsetup(world, node)
             setup.run(["events2", *arguments])
             facts = setup.facts(arguments)
@@ -180,7 +180,7 @@ def _wait(world: World, node: str, words: list[str]) -> int:
     limits = [float(w.partition("=")[2]) for w in words if w.startswith("--wfc-timeout=")]
     end = time.monotonic() + limits[0] if limits and limits[0] else None
     while True:
-        with world.locked():
+        with world.lock():
             state = Drbdsetup(world, node).run(["cstate", words[1]]).strip()
         if state not in busy:
             return 0

@@ -38,7 +38,7 @@ class World:
         self.data: dict[str, Any] = {}
         self.now = 0.0
 
-    def locked(self) -> World:
+    def lock(self) -> World:
         """Hold the one lock, read the state, and write it back; after a ToolError, too."""
         return self
 

@@ -51,7 +51,7 @@ class StorageNodes:
     def __init__(self, directory: Path, nodes: dict[str, Path]) -> None:
         self.world = World(str(directory))
         self.roots = nodes
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             for name, root in nodes.items():
                 world.data["nodes"][name] = {
                     "root": str(root),
@@ -82,7 +82,7 @@ class StorageNodes:
 
     def volumes(self, node: str) -> dict[str, int]:
         """``group/volume`` -> MiB."""
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             return {
                 f"{group}/{name}": 4 * sum(count for _pv, _start, count in lv["extents"])
                 for group, vg in world.node(node)["vgs"].items()
@@ -90,20 +90,20 @@ class StorageNodes:
             }
 
     def tags(self, node: str, group: str, volume: str) -> list[str]:
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             found: list[str] = world.node(node)["vgs"][group]["lvs"][volume]["tags"]
             return found
 
     def checksum(self, node: str, group: str, volume: str) -> str:
         """Of the bytes of a volume."""
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             settle(world)
             with open(Lvm(world, node).file(group, volume), "rb") as data:
                 return hashlib.file_digest(data, "sha256").hexdigest()
 
     def mirrors(self, node: str) -> dict[int, Mirror]:
         """Minor -> state of the DRBD devices of a node."""
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             setup = Drbdsetup(world, node)
             settle(world)
             return {
@@ -119,7 +119,7 @@ class StorageNodes:
 
     def run(self, node: str, tool: str, *words: str) -> str:
         """Run a tool in this process; ToolError as its exit code."""
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             if tool == "drbdsetup":
                 return Drbdsetup(world, node).run(list(words))
             return Lvm(world, node).run(tool, list(words))
@@ -164,48 +164,48 @@ class StorageNodes:
         self._rule(tool, node, match, times, output=output)
 
     def clear_rules(self) -> None:
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             world.data["rules"] = []
 
     def _rule(
         self, tool: str, node: str | None, match: str, times: int | None, **what: Any
     ) -> None:
         rule = {"tool": tool, "node": node, "match": match, "times": times, "fail": None}
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             added = {**rule, "delay": 0.0, "output": None, "code": 5, **what}
             world.data["rules"].append(added)
 
     def slow_sync(self, seconds: float) -> None:
         """How long a resync takes that begins from now on; 0: no time."""
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             world.data["sync_seconds"] = seconds
 
     def set_helper(self, node: str, path: str) -> None:
         """The usermode helper of a node's DRBD module."""
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             world.node(node)["helper"] = path
             settle(world)
 
     def lose_disk(self, node: str, minor: int) -> None:
         """The disk below a DRBD device fails: it is detached, as after an I/O error."""
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             Drbdsetup(world, node).run(["detach", str(minor)])
 
     def cut(self, one: str, other: str) -> None:
         """No packets between two nodes any more."""
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             settle(world)
             world.data["cuts"].append(sorted((one, other)))
             settle(world)
 
     def mend(self, one: str, other: str) -> None:
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             world.data["cuts"].remove(sorted((one, other)))
             settle(world)
 
     def power_cut(self, node: str) -> None:
         """The node is gone with its kernel; its peers wait for it. Its daemons are not touched."""
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             settle(world)
             world.node(node)["up"] = False
             settle(world)
@@ -214,14 +214,14 @@ class StorageNodes:
 
     def boot(self, node: str) -> None:
         """A node that lost its power is back: volumes are active, DRBD is empty."""
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             world.node(node)["up"] = True
             Lvm(world, node).vgchange({}, [])
             settle(world)
 
     def add_group(self, node: str, name: str, size: int = GROUP_SIZE) -> None:
         """Another volume group of ``size`` MiB."""
-        with self.world.locked() as world:
+        with self.world.lock() as world:
             world.node(node)["vgs"][name] = _group(size, f"/dev/{name}-disk")
 
 

@@ -178,7 +178,7 @@ class CommandServer:
 
 
 @functools.cache
-def shared() -> CommandServer:
+def find_shared() -> CommandServer:
     """The server of this test process, started when it is wanted first."""
     made = CommandServer()
     atexit.register(made.close)
@@ -218,7 +218,7 @@ def serve(listener: socket.socket, directory: Path) -> None:
                 os.kill(pid, signal.SIGKILL)
         if ended in ready:
             os.read(ended, 4096)
-            for connection in _tell_the_ended(waiting):
+            for connection in _answer_ended(waiting):
                 with contextlib.suppress(KeyError):
                     poll.unregister(connection)
                 connection.close()
@@ -265,7 +265,7 @@ def _open_files() -> list[int]:
     return [int(name) for name in os.listdir("/proc/self/fd")]
 
 
-def _tell_the_ended(waiting: dict[int, socket.socket]) -> Iterator[socket.socket]:
+def _answer_ended(waiting: dict[int, socket.socket]) -> Iterator[socket.socket]:
     """Tell the exit codes of all processes that have ended; gives the connections."""
     with contextlib.suppress(ChildProcessError):  # none is left
         while True:

@@ -40,7 +40,7 @@ FOUND: dict[str, tuple[int, list[str]]] = {}
 
 
 @cache
-def recorded(name: str) -> Any:
+def read_recorded(name: str) -> Any:
     """A recorded table."""
     path = ROOT / "test" / "recorded" / f"contract_{name}.json"
     return jsonio.loads(path.read_text(encoding="utf-8"))
@@ -69,7 +69,7 @@ def hold(table: str, wanted: Collection[str], have: Collection[str]) -> None:
 def _commands() -> tuple[list[str], list[str]]:
     wanted = [
         f"{program} {word}"
-        for program, commands in recorded("cli").items()
+        for program, commands in read_recorded("cli").items()
         for name, facts in commands.items()
         for word in (name, *facts["aliases"])
     ]
@@ -90,7 +90,7 @@ def find_command(item: str) -> Any:
 
 def _options() -> tuple[list[str], list[str]]:
     wanted, have = [], []
-    for program, commands in recorded("cli").items():
+    for program, commands in read_recorded("cli").items():
         for name, facts in commands.items():
             command = find_command(f"{program} {name}")
             flags = {f for o in command.all_options for f in o.flags} if command else set()
@@ -104,7 +104,7 @@ def _options() -> tuple[list[str], list[str]]:
 def _opcodes() -> tuple[list[str], list[str]]:
     from ganeti.ops import registry
 
-    wanted = list(recorded("opcodes"))
+    wanted = list(read_recorded("opcodes"))
     return wanted, [op_id for op_id in wanted if registry.is_built(op_id)]
 
 
@@ -114,7 +114,7 @@ def _parameters() -> tuple[list[str], list[str]]:
 
     classes = registry.all_opcodes()
     wanted, have = [], []
-    for op_id, names in recorded("opcodes").items():
+    for op_id, names in read_recorded("opcodes").items():
         cls = classes.get(op_id)
         known = {field.encode_name for field in typed.fields(cls)} if cls else set()
         wanted += [f"{op_id} {name}" for name in names]
@@ -126,7 +126,7 @@ def _fields() -> tuple[list[str], list[str]]:
     from ganeti.query.registry import KINDS
 
     wanted, have = [], []
-    for kind, facts in recorded("query_fields").items():
+    for kind, facts in read_recorded("query_fields").items():
         known = KINDS.get(kind).fields if kind in KINDS.names() else {}
         wanted += [f"{kind} {name}" for name in facts["fields"]]
         have += [f"{kind} {name}" for name in facts["fields"] if name in known]
@@ -136,19 +136,19 @@ def _fields() -> tuple[list[str], list[str]]:
 def _luxi_methods() -> tuple[list[str], list[str]]:
     from ganeti.luxi.calls import METHODS
 
-    return recorded("names")["luxi_methods"], list(METHODS)
+    return read_recorded("names")["luxi_methods"], list(METHODS)
 
 
 def _node_calls() -> tuple[list[str], list[str]]:
     from ganeti.rpc import wire
 
-    return recorded("names")["node_calls"], list(wire.specs())
+    return read_recorded("names")["node_calls"], list(wire.specs())
 
 
 def _errors() -> tuple[list[str], list[str]]:
     from ganeti import errors
 
-    return recorded("names")["errors"], list(errors.CLASSES)
+    return read_recorded("names")["errors"], list(errors.CLASSES)
 
 
 def _requests() -> tuple[list[str], list[str]]:
@@ -158,7 +158,7 @@ def _requests() -> tuple[list[str], list[str]]:
 
     table = routes.group_by_path()
     wanted, have = [], []
-    for path, resource in recorded("rapi")["resources"].items():
+    for path, resource in read_recorded("rapi")["resources"].items():
         known = table.get(routes.shape(path.replace("<", "{").replace(">", "}")), {})
         for method in resource["methods"]:
             wanted.append(item := f"{method} {path}")
@@ -171,29 +171,29 @@ def _requests() -> tuple[list[str], list[str]]:
 def _verify_codes() -> tuple[list[str], list[str]]:
     from ganeti.opcodes.enums import CVErrorCode
 
-    return recorded("names")["verify_codes"], [code.value for code in CVErrorCode]
+    return read_recorded("names")["verify_codes"], [code.value for code in CVErrorCode]
 
 
 def _collectors() -> tuple[list[str], list[str]]:
     from ganeti.mond.registry import COLLECTORS
 
-    return recorded("names")["collectors"], [item.name for item in COLLECTORS]
+    return read_recorded("names")["collectors"], [item.name for item in COLLECTORS]
 
 
 def _confd_requests() -> tuple[list[str], list[str]]:
     from ganeti.confd.messages import Kind
 
-    wanted = recorded("names")["confd_requests"]
+    wanted = read_recorded("names")["confd_requests"]
     return list(wanted), [name for name, number in wanted.items() if number in set(Kind)]
 
 
 def _daemons() -> tuple[list[str], list[str]]:
-    return recorded("names")["daemons"], [path.name for path in (ROOT / "daemons").iterdir()]
+    return read_recorded("names")["daemons"], [path.name for path in (ROOT / "daemons").iterdir()]
 
 
 def _tools() -> tuple[list[str], list[str]]:
     """Programs below ``/usr/lib/ganeti``; a link counts if its target is installed."""
-    table = recorded("names")["tools"]
+    table = read_recorded("names")["tools"]
     wanted = [*(f"tools/{name}" for name in table["tools"]), *table[""]]
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     have = {path.name for path in (ROOT / "tools" / "net").iterdir()} | {"tools/master-ip-setup"}

@@ -27,9 +27,9 @@ class LongFilesFirst:
         self._seen: dict[str, float] = defaultdict(float)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: -self._expected(item))
+        items.sort(key=lambda item: -self._estimate(item))
 
-    def _expected(self, item: pytest.Item) -> float:
+    def _estimate(self, item: pytest.Item) -> float:
         unknown = _LONG if item.get_closest_marker("long") else 0.0
         return self._known.get(_file(item.nodeid), unknown)
 

@@ -23,7 +23,7 @@ global {{ locking_dir="{home}/lock" use_lvmpolld=0 activation=0 }}
 """
 
 
-def why_not() -> str | None:
+def explain_unavailable() -> str | None:
     """Why this cannot be used here, None when it can."""
     if os.geteuid() != 0:
         return "loop devices need root"

@@ -305,7 +305,7 @@ class Run:
         os.environ["PYTHONPATH"] = str(where)
         exec(hook, {})
 
-    def ended(self, limit: float | None) -> int | None:
+    def await_end(self, limit: float | None) -> int | None:
         """The exit code; None while the tests run. Those that run too long are killed: 1."""
         pid, status = os.waitpid(self._pid, os.WNOHANG)
         self.lasted = time.monotonic() - self._begun
@@ -338,7 +338,7 @@ def notice(
             index, mutant = waiting.pop(0)
             running[index] = Run(tests, mutant)
         for index, run in list(running.items()):
-            code = run.ended(limit)
+            code = run.await_end(limit)
             if code is not None:
                 noticed[index] = code != 0
                 del running[index]
@@ -372,7 +372,7 @@ def measure(
     """Print what survives of ``count`` mutants on these lines; how many were noticed."""
     path = ROOT / module
     unchanged = Run(tests)
-    while (code := unchanged.ended(None)) is None:
+    while (code := unchanged.await_end(None)) is None:
         time.sleep(0.02)
     if code:
         raise SystemExit(f"{' '.join(tests)} fails without a mutant")

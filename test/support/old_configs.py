@@ -234,12 +234,12 @@ class Writer:
             "prealloc_wipe_disks": False, "hv_state_static": {}, "disk_state_static": {},
             **self.stamps(),
         }  # fmt: skip
-        result |= self.newer()
+        result |= self.render_newer()
         if self.version == 2_080_000:
             result["enabled_storage_types"] = ["lvm-vg"]
         return result
 
-    def newer(self) -> Raw:
+    def render_newer(self) -> Raw:
         """What came after 2.7."""
         keys: list[tuple[int, Raw]] = [
             (9, {"enabled_disk_templates": self.known.templates}),

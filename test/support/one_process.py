@@ -366,7 +366,7 @@ class OneProcess:
         through; AssertionError when it never does.
         """
         for number in range(0, _ENOUGH, stride):
-            cluster = cls(_copied(tree, work / str(number)))
+            cluster = cls(_copy(tree, work / str(number)))
             cluster.dies_at = len(cluster.steps) + number
             try:
                 try:
@@ -391,7 +391,7 @@ class OneProcess:
         operation has come through without.
         """
         for number in range(1, _ENOUGH, STRIDE):
-            cluster = cls(_copied(tree, work / str(number)))
+            cluster = cls(_copy(tree, work / str(number)))
             cluster.fault = (cluster.calls + number, done)
             failed: errors.GanetiError | None = None
             try:
@@ -474,7 +474,7 @@ class OneProcess:
         return [view.name for view in self.locks.snapshot() if view.mode or view.pending]
 
 
-def _copied(tree: Path, target: Path) -> Path:
+def _copy(tree: Path, target: Path) -> Path:
     """A copy of a tree; links from one place in it to another one lead to the copy's."""
     subprocess.run(["cp", "-a", "--", tree, target], check=True)
     for link, leads in _inner_links(tree):

@@ -21,7 +21,7 @@ CGROUPS = Path("/sys/fs/cgroup/cpuacct")
 PROPERTY = "processor_seconds"
 
 
-def _of_descendants() -> float:
+def _measure_descendants() -> float:
     return sum(os.times()[:4])
 
 
@@ -32,7 +32,7 @@ def _meter() -> Callable[[], float]:
         group.mkdir()
         (group / "cgroup.procs").write_text("0")
     except OSError:
-        return _of_descendants
+        return _measure_descendants
 
     def leave() -> None:
         with contextlib.suppress(OSError):

@@ -97,7 +97,7 @@ class SideBySide:
                     kind, content = worker.connection.recv()
                 except EOFError:
                     del open_ones[worker.connection]
-                    self._look_at_end(session, worker)
+                    self._handle_end(session, worker)
                     continue
                 if kind == "next":
                     ended = session.shouldfail or session.shouldstop
@@ -123,7 +123,7 @@ class SideBySide:
             report = hook.pytest_report_from_serializable(config=self.config, data=content)
             hook.pytest_runtest_logreport(report=report)
 
-    def _look_at_end(self, session: pytest.Session, worker: _Worker) -> None:
+    def _handle_end(self, session: pytest.Session, worker: _Worker) -> None:
         lost = [worker.running] if worker.running else []
         ahead = [(item.nodeid, item.location) for item in worker.portion]
         if ahead and worker.running not in ahead and not session.shouldfail:

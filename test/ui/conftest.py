@@ -77,7 +77,7 @@ class Local:
 
 
 @pytest.fixture(scope="session")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
+def local_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
     made = Local(tmp_path_factory.mktemp("ui") / "c")
     try:
         yield made
@@ -96,14 +96,14 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(browser: Any, local: Local) -> Iterator[Any]:
+def page(browser: Any, local_cluster: Local) -> Iterator[Any]:
     """A page that is logged in."""
-    with open_page(browser, local) as made:
+    with open_page(browser, local_cluster) as made:
         yield made
 
 
 @contextlib.contextmanager
-def open_page(browser: Any, local: Local) -> Iterator[Any]:
+def open_page(browser: Any, local_cluster: Local) -> Iterator[Any]:
     """A page that is logged in. It fails when a script throws, when the policy refuses something,
     or when the page asks for what is neither its own file nor in the API's description.
     """
@@ -120,17 +120,19 @@ def open_page(browser: Any, local: Local) -> Iterator[Any]:
         lambda message: "Content Security Policy" in message.text and wrong.append(message.text),
     )
     context.on("request", lambda request: asked.add((request.method, request.url)))
-    log_in(made, local)
+    log_in(made, local_cluster)
     try:
         yield made
     finally:
         context.close()
     assert wrong == []
-    assert [one for one in sorted(asked) if not is_public(local.env["RAPI_URL"], *one)] == []
+    assert [
+        one for one in sorted(asked) if not is_public(local_cluster.env["RAPI_URL"], *one)
+    ] == []
 
 
 @functools.cache
-def described() -> list[tuple[str, re.Pattern[str]]]:
+def list_requests() -> list[tuple[str, re.Pattern[str]]]:
     """Method and form of the path of each request in the OpenAPI document."""
     return [
         (method.upper(), re.compile(re.sub(r"\\{[^/]+\\}", "[^/]+", re.escape(path))))
@@ -175,12 +177,12 @@ def is_public(server: str, method: str, url: str) -> bool:
     path = urllib.parse.urlsplit(url).path
     if path.startswith("/ui/"):
         return method in ("GET", "HEAD")
-    return any(method == one and form.fullmatch(path) for one, form in described())
+    return any(method == one and form.fullmatch(path) for one, form in list_requests())
 
 
-def log_in(page: Any, local: Local) -> None:
-    page.goto(local.url)
-    page.fill("#user", local.env["RAPI_USER"])
-    page.fill("#password", local.env["RAPI_PASSWORD"])
+def log_in(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url)
+    page.fill("#user", local_cluster.env["RAPI_USER"])
+    page.fill("#password", local_cluster.env["RAPI_PASSWORD"])
     page.click("button.primary")
     page.locator(".link.live").wait_for()

@@ -27,10 +27,10 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def guest(local: Local, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def guest(local_cluster: Local, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A guest with a screen on a Unix socket and a serial line; it repeats what is typed."""
     place = tmp_path_factory.mktemp("vnc")
-    local.run(
+    local_cluster.run(
         "gnt-instance",
         "add",
         "-t",
@@ -49,12 +49,12 @@ def guest(local: Local, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def address(local: Local, kind: str, mode: str = "control") -> str:
-    return f"{local.url}console.html?instance={NAME}&kind={kind}&mode={mode}"
+def address(local_cluster: Local, kind: str, mode: str = "control") -> str:
+    return f"{local_cluster.url}console.html?instance={NAME}&kind={kind}&mode={mode}"
 
 
-def open_console(page: Any, local: Local, kind: str, mode: str = "control") -> None:
-    page.goto(address(local, kind, mode))
+def open_console(page: Any, local_cluster: Local, kind: str, mode: str = "control") -> None:
+    page.goto(address(local_cluster, kind, mode))
     page.locator(".link.live").wait_for(timeout=30_000)
 
 
@@ -77,8 +77,8 @@ def second(page: Any) -> Iterator[Any]:
     made.close()
 
 
-def test_typed_text_comes_back_on_the_serial_console(page: Any, local: Local) -> None:
-    open_console(page, local, "serial")
+def test_typed_text_comes_back_on_the_serial_console(page: Any, local_cluster: Local) -> None:
+    open_console(page, local_cluster, "serial")
     assert page.locator(".who").inner_text() == "You control it"
     wait_text(page, NAME)
     page.keyboard.type("is anybody here?")
@@ -88,7 +88,7 @@ def test_typed_text_comes_back_on_the_serial_console(page: Any, local: Local) ->
     page.click("text=Type it")
     wait_text(page, "from the clipboard")
     take(page, "console-serial")
-    log = (local.directory / "node1/var/log/ganeti/rapi-access.log").read_text()
+    log = (local_cluster.directory / "node1/var/log/ganeti/rapi-access.log").read_text()
     assert "/2/consoles/*** " in log
 
 
@@ -113,8 +113,8 @@ def wait_lit(page: Any, least: int) -> int:
         page.wait_for_timeout(200)
 
 
-def test_the_screen_shows_the_guest_and_keys_reach_it(page: Any, local: Local) -> None:
-    open_console(page, local, "vnc")
+def test_the_screen_shows_the_guest_and_keys_reach_it(page: Any, local_cluster: Local) -> None:
+    open_console(page, local_cluster, "vnc")
     lit = wait_lit(page, 500)
     page.locator(".screen canvas").click()
     page.keyboard.type("w" * 40)
@@ -125,14 +125,14 @@ def test_the_screen_shows_the_guest_and_keys_reach_it(page: Any, local: Local) -
     wait_lit(page, more + 600)
     page.wait_for_timeout(1500)
     take(page, "console-screen")
-    open_console(page, local, "serial")
+    open_console(page, local_cluster, "serial")
     wait_text(page, "w" * 40 + PASTED)
 
 
-def test_one_controls_and_others_look(page: Any, second: Any, local: Local) -> None:
-    open_console(page, local, "serial")
-    open_console(second, local, "serial", "view")
-    user = local.env["RAPI_USER"]
+def test_one_controls_and_others_look(page: Any, second: Any, local_cluster: Local) -> None:
+    open_console(page, local_cluster, "serial")
+    open_console(second, local_cluster, "serial", "view")
+    user = local_cluster.env["RAPI_USER"]
     second.locator(".who", has_text=f"{user} controls it, you view only").wait_for()
     page.locator(".who", has_text="You control it; 1 other views").wait_for()
     second.keyboard.type("nobody-types-this")
@@ -146,8 +146,8 @@ def test_one_controls_and_others_look(page: Any, second: Any, local: Local) -> N
     page.locator(".who", has_text="you view only").wait_for()
 
 
-def test_output_of_the_guest_is_only_drawn(page: Any, local: Local) -> None:
-    open_console(page, local, "serial")
+def test_output_of_the_guest_is_only_drawn(page: Any, local_cluster: Local) -> None:
+    open_console(page, local_cluster, "serial")
     title = page.title()
     page.locator(".screen").click()
     page.evaluate("document.querySelector('.screen textarea').focus()")
@@ -161,31 +161,31 @@ def test_output_of_the_guest_is_only_drawn(page: Any, local: Local) -> None:
     pages = len(page.context.pages)
     page.locator(".screen").click(position={"x": 30, "y": 30})
     assert len(page.context.pages) == pages
-    open_console(page, local, "serial")
+    open_console(page, local_cluster, "serial")
     before = wait_text(page, "<img src=x onerror=alert(1)>")
     page.wait_for_timeout(1000)
     assert page.evaluate("window.ganeti.read()") == before, "old questions were answered again"
 
 
 def test_the_end_of_a_guest_is_told_and_it_is_opened_again(
-    page: Any, second: Any, local: Local
+    page: Any, second: Any, local_cluster: Local
 ) -> None:
-    open_console(page, local, "serial")
-    second.goto(address(local, "vnc"))
+    open_console(page, local_cluster, "serial")
+    second.goto(address(local_cluster, "vnc"))
     second.locator(".link.live").wait_for()
     second.click("text=Ctrl-Alt-Del")
-    local.run("gnt-instance", "shutdown", "--timeout", "0", NAME)
+    local_cluster.run("gnt-instance", "shutdown", "--timeout", "0", NAME)
     for one in (page, second):
         one.locator(".why", has_text="The guest has ended").wait_for()
     page.click("text=Reconnect")
     page.locator(".why", has_text="does not run").wait_for()
-    local.run("gnt-instance", "startup", NAME)
+    local_cluster.run("gnt-instance", "startup", NAME)
     page.click("text=Reconnect")
     page.locator(".link.live").wait_for(timeout=30_000)
 
 
-def test_a_console_tries_again_until_the_server_is_reached(page: Any, local: Local) -> None:
-    open_console(page, local, "serial")
+def test_a_console_tries_again_until_the_server_is_reached(page: Any, local_cluster: Local) -> None:
+    open_console(page, local_cluster, "serial")
     page.context.set_offline(True)
     page.click("text=Reconnect")
     page.locator(".why", has_text="cannot be reached").wait_for()
@@ -206,20 +206,20 @@ LOST = "link lost: connection lost – trying again"
 
 
 @contextlib.contextmanager
-def without_server(local: Local, how: int = signal.SIGTERM) -> Iterator[None]:
+def without_server(local_cluster: Local, how: int = signal.SIGTERM) -> Iterator[None]:
     """The remote API is not there for a while."""
-    os.kill(local.pid(constants.RAPI), how)
-    local.run("ganeti-daemon-util", "stop", constants.RAPI)
+    os.kill(local_cluster.pid(constants.RAPI), how)
+    local_cluster.run("ganeti-daemon-util", "stop", constants.RAPI)
     try:
         yield
     finally:
-        local.run("ganeti-daemon-util", "start", constants.RAPI)
+        local_cluster.run("ganeti-daemon-util", "start", constants.RAPI)
 
 
-def log_in_again(page: Any, local: Local) -> None:
+def log_in_again(page: Any, local_cluster: Local) -> None:
     page.locator(".login", has_text="Your session has ended").wait_for()
-    page.fill("#user", local.env["RAPI_USER"])
-    page.fill("#password", local.env["RAPI_PASSWORD"])
+    page.fill("#user", local_cluster.env["RAPI_USER"])
+    page.fill("#password", local_cluster.env["RAPI_PASSWORD"])
     page.click("button.primary")
 
 
@@ -229,18 +229,18 @@ def log_in_again(page: Any, local: Local) -> None:
 )
 @pytest.mark.parametrize("kind", ["serial", "vnc"])
 def test_a_console_opens_by_itself_after_the_server_was_restarted(
-    page: Any, local: Local, kind: str, how: int, why: str
+    page: Any, local_cluster: Local, kind: str, how: int, why: str
 ) -> None:
-    open_console(page, local, kind)
+    open_console(page, local_cluster, kind)
     page.evaluate(LISTEN)
-    with without_server(local, how):
+    with without_server(local_cluster, how):
         page.locator(".link.lost", has_text="connection lost – trying again").wait_for()
         page.wait_for_timeout(1000)
         told = page.evaluate("window.told")
         assert LOST in told
         assert any(text.startswith(why) for text in told), told
     if how == signal.SIGKILL:  # it could not keep its sessions
-        log_in_again(page, local)
+        log_in_again(page, local_cluster)
     page.locator(".link.live").wait_for()
     assert page.locator(".who").inner_text() == "You control it"
     if kind == "vnc":
@@ -250,9 +250,9 @@ def test_a_console_opens_by_itself_after_the_server_was_restarted(
     wait_text(page, "it is back")
 
 
-def test_a_console_of_a_frozen_server_opens_by_itself(page: Any, local: Local) -> None:
-    open_console(page, local, "serial")
-    pid = local.pid(constants.RAPI)
+def test_a_console_of_a_frozen_server_opens_by_itself(page: Any, local_cluster: Local) -> None:
+    open_console(page, local_cluster, "serial")
+    pid = local_cluster.pid(constants.RAPI)
     os.kill(pid, signal.SIGSTOP)
     try:
         page.locator(".link.lost").wait_for()
@@ -264,13 +264,15 @@ def test_a_console_of_a_frozen_server_opens_by_itself(page: Any, local: Local) -
     assert "into the void" not in wait_text(page, "it thaws")
 
 
-def test_a_console_gives_up_when_the_guest_was_stopped_meanwhile(page: Any, local: Local) -> None:
-    open_console(page, local, "serial")
-    with without_server(local):
-        local.run("gnt-instance", "shutdown", "--timeout", "0", NAME)
+def test_a_console_gives_up_when_the_guest_was_stopped_meanwhile(
+    page: Any, local_cluster: Local
+) -> None:
+    open_console(page, local_cluster, "serial")
+    with without_server(local_cluster):
+        local_cluster.run("gnt-instance", "shutdown", "--timeout", "0", NAME)
     page.locator(".why", has_text="does not run").wait_for()
     page.locator(".link.closed").wait_for()
-    local.run("gnt-instance", "startup", NAME)
+    local_cluster.run("gnt-instance", "startup", NAME)
     page.wait_for_timeout(3000)
     page.locator(".link.closed").wait_for()
     page.click("text=Reconnect")
@@ -278,20 +280,20 @@ def test_a_console_gives_up_when_the_guest_was_stopped_meanwhile(page: Any, loca
 
 
 def test_a_console_gives_up_when_its_user_may_not_open_it_any_more(
-    browser: Any, local: Local
+    browser: Any, local_cluster: Local
 ) -> None:
-    users = Paths(local.directory / "node1").rapi_users
+    users = Paths(local_cluster.directory / "node1").rapi_users
     before = users.read_text()
     users.write_text(f"{before}typist pw @operator\n")
     context = browser.new_context(ignore_https_errors=True)
     try:
         page = context.new_page()
-        page.goto(address(local, "serial"))
+        page.goto(address(local_cluster, "serial"))
         page.fill("#user", "typist")
         page.fill("#password", "pw")
         page.click("button.primary")
         page.locator(".link.live").wait_for()
-        with without_server(local):
+        with without_server(local_cluster):
             users.write_text(f"{before}typist pw read\n")
         page.locator(".login", has_text="Your session has ended").wait_for()
         page.fill("#user", "typist")
@@ -304,17 +306,17 @@ def test_a_console_gives_up_when_its_user_may_not_open_it_any_more(
         users.write_text(before)
 
 
-def test_what_was_lost_is_taken_from_nobody(browser: Any, page: Any, local: Local) -> None:
-    users = Paths(local.directory / "node1").rapi_users
+def test_what_was_lost_is_taken_from_nobody(browser: Any, page: Any, local_cluster: Local) -> None:
+    users = Paths(local_cluster.directory / "node1").rapi_users
     before = users.read_text()
     users.write_text(f"{before}typist pw @operator\n")
     context = browser.new_context(ignore_https_errors=True)
     try:
-        open_console(page, local, "serial")
+        open_console(page, local_cluster, "serial")
         page.context.set_offline(True)
         page.locator(".link.lost").wait_for()
         other = context.new_page()
-        other.goto(address(local, "serial"))
+        other.goto(address(local_cluster, "serial"))
         other.fill("#user", "typist")
         other.fill("#password", "pw")
         other.click("button.primary")
@@ -327,36 +329,38 @@ def test_what_was_lost_is_taken_from_nobody(browser: Any, page: Any, local: Loca
         users.write_text(before)
 
 
-def test_view_only_gives_up_control(page: Any, second: Any, local: Local) -> None:
-    open_console(page, local, "serial")
+def test_view_only_gives_up_control(page: Any, second: Any, local_cluster: Local) -> None:
+    open_console(page, local_cluster, "serial")
     page.click("text=View only")
     page.locator(".who", has_text="Nobody controls it. You view only").wait_for()
-    open_console(second, local, "serial", "view")
+    open_console(second, local_cluster, "serial", "view")
     second.locator(".who", has_text="Nobody controls it").wait_for()
 
 
-def test_an_address_without_an_instance_is_explained(page: Any, local: Local) -> None:
-    page.goto(local.url + "console.html")
+def test_an_address_without_an_instance_is_explained(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + "console.html")
     page.locator(".problem", has_text="?instance=NAME").wait_for()
-    page.goto(local.url + "console.html?instance=nobody.example.com&kind=serial")
+    page.goto(local_cluster.url + "console.html?instance=nobody.example.com&kind=serial")
     page.locator(".why", has_text="nobody.example.com").wait_for()
 
 
-def test_a_console_needs_a_log_in(browser: Any, local: Local) -> None:
+def test_a_console_needs_a_log_in(browser: Any, local_cluster: Local) -> None:
     context = browser.new_context(ignore_https_errors=True)
     page = context.new_page()
-    page.goto(address(local, "serial", "view"))
-    page.fill("#user", local.env["RAPI_USER"])
-    page.fill("#password", local.env["RAPI_PASSWORD"])
+    page.goto(address(local_cluster, "serial", "view"))
+    page.fill("#user", local_cluster.env["RAPI_USER"])
+    page.fill("#password", local_cluster.env["RAPI_PASSWORD"])
     page.click("button.primary")
     page.locator(".link.live").wait_for()
     context.close()
 
 
-def test_a_display_on_a_port_asks_for_its_password(page: Any, local: Local, tmp_path: Path) -> None:
+def test_a_display_on_a_port_asks_for_its_password(
+    page: Any, local_cluster: Local, tmp_path: Path
+) -> None:
     name, secret = "console2.example.com", tmp_path / "password"
     secret.write_text("s3cret\n")
-    local.run(
+    local_cluster.run(
         "gnt-instance",
         "add",
         "-t",
@@ -372,7 +376,7 @@ def test_a_display_on_a_port_asks_for_its_password(page: Any, local: Local, tmp_
         f"kvm:vnc_bind_address=127.0.0.1,vnc_password_file={secret}",
         name,
     )
-    page.goto(local.url + f"instances/{name}")
+    page.goto(local_cluster.url + f"instances/{name}")
     with page.context.expect_page() as opened:
         page.click("text=Screen")
     screen = opened.value
@@ -384,22 +388,22 @@ def test_a_display_on_a_port_asks_for_its_password(page: Any, local: Local, tmp_
     screen.click("text=Send")
     screen.locator(".link.live").wait_for()
     wait_lit(screen, 500)
-    screen.goto(address(local, "vnc", "view").replace(NAME, name))
+    screen.goto(address(local_cluster, "vnc", "view").replace(NAME, name))
     screen.fill("dialog input", "s3cret")
     screen.click("text=Send")
     screen.locator(".link.live").wait_for()
     wait_lit(screen, 500)
     screen.locator(".screen canvas").click()
     screen.keyboard.type("nobody-types-this")
-    screen.goto(address(local, "serial").replace(NAME, name))
+    screen.goto(address(local_cluster, "serial").replace(NAME, name))
     wait_text(screen, "beat")
     assert "nobody" not in screen.evaluate("window.ganeti.read()")
     screen.close()
 
 
-def test_a_migration_is_told_and_the_console_follows(page: Any, local: Local) -> None:
+def test_a_migration_is_told_and_the_console_follows(page: Any, local_cluster: Local) -> None:
     name = "console3.example.com"
-    local.run(
+    local_cluster.run(
         "gnt-instance",
         "add",
         "-t",
@@ -413,18 +417,18 @@ def test_a_migration_is_told_and_the_console_follows(page: Any, local: Local) ->
         "--no-nics",
         name,
     )
-    page.goto(address(local, "serial").replace(NAME, name))
+    page.goto(address(local_cluster, "serial").replace(NAME, name))
     wait_text(page, name)
     page.evaluate(LISTEN)
-    local.run("gnt-instance", "migrate", "-f", "-n", "node2.example.com", name)
+    local_cluster.run("gnt-instance", "migrate", "-f", "-n", "node2.example.com", name)
     page.wait_for_function("window.told.some((text) => text.includes('moves to another node'))")
     page.locator(".link.live").wait_for()
     page.keyboard.type("still here")
     wait_text(page, "still here")
 
 
-def test_a_console_ends_with_its_session(page: Any, local: Local) -> None:
-    open_console(page, local, "serial")
+def test_a_console_ends_with_its_session(page: Any, local_cluster: Local) -> None:
+    open_console(page, local_cluster, "serial")
     page.evaluate(
         """async () => { const s = await (await fetch('/2/sessions/current')).json();
         const headers = {'X-Ganeti-CSRF': s.csrf};
@@ -432,19 +436,19 @@ def test_a_console_ends_with_its_session(page: Any, local: Local) -> None:
     )
     page.locator(".why", has_text="your session has ended").wait_for(timeout=30_000)
     page.click("text=Reconnect")
-    page.fill("#user", local.env["RAPI_USER"])
-    page.fill("#password", local.env["RAPI_PASSWORD"])
+    page.fill("#user", local_cluster.env["RAPI_USER"])
+    page.fill("#password", local_cluster.env["RAPI_PASSWORD"])
     page.click("button.primary")
     page.locator(".link.live").wait_for()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["serial", "vnc"])
-def test_consoles_are_accessible(page: Any, local: Local, kind: str, scheme: str) -> None:
+def test_consoles_are_accessible(page: Any, local_cluster: Local, kind: str, scheme: str) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     page.emulate_media(color_scheme=scheme)
-    open_console(page, local, kind, "view")
+    open_console(page, local_cluster, kind, "view")
     found = Axe().run(page).response["violations"]
     serious = [
         (item["id"], [node["html"][:120] for node in item["nodes"]])
@@ -477,16 +481,16 @@ mkfs.ext4 -q -F -O ^has_journal -d "$tree" "$DISK_0_PATH"
 
 @pytest.mark.skipif(shutil.which("lxc-start") is None, reason="LXC is not installed")
 @pytest.mark.skipif(shutil.which("busybox") is None, reason="busybox is not installed")
-def test_a_shell_in_a_container_answers(page: Any, local: Local) -> None:
-    for root in local.directory.glob("node*"):
+def test_a_shell_in_a_container_answers(page: Any, local_cluster: Local) -> None:
+    for root in local_cluster.directory.glob("node*"):
         system = Paths(root).os_search_path[1] / "tree"
         system.mkdir(parents=True, exist_ok=True)
         for script in ("create", "export", "import", "rename"):
             (system / script).write_text(TREE if script == "create" else "#!/bin/sh\n")
             (system / script).chmod(0o755)
         (system / "ganeti_api_version").write_text("15\n")
-    local.run("gnt-cluster", "modify", "--enabled-hypervisors", "kvm,lxc")
-    local.run(
+    local_cluster.run("gnt-cluster", "modify", "--enabled-hypervisors", "kvm,lxc")
+    local_cluster.run(
         "gnt-instance",
         "add",
         "-H",
@@ -504,7 +508,7 @@ def test_a_shell_in_a_container_answers(page: Any, local: Local) -> None:
         "memory=64M",
         CONTAINER,
     )
-    page.goto(f"{local.url}instances/{CONTAINER}")
+    page.goto(f"{local_cluster.url}instances/{CONTAINER}")
     with page.context.expect_page() as opened:
         page.locator(".page-head a", has_text="Serial console").click()
     shell = opened.value
@@ -514,4 +518,4 @@ def test_a_shell_in_a_container_answers(page: Any, local: Local) -> None:
     wait_text(shell, f"the answer is 42 on {CONTAINER.partition('.')[0]}")
     take(shell, "console-container")
     shell.close()
-    local.run("gnt-instance", "remove", "--force", "--shutdown-timeout=10", CONTAINER)
+    local_cluster.run("gnt-instance", "remove", "--force", "--shutdown-timeout=10", CONTAINER)

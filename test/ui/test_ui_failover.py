@@ -57,17 +57,17 @@ def page(browser: Any, moving: Local) -> Iterator[Any]:
         yield made
 
 
-def told(page: Any, what: str) -> float:
+def measure_until_shown(page: Any, what: str) -> float:
     """Seconds until the page shows it."""
     began = time.monotonic()
     page.locator(what).wait_for()
     return time.monotonic() - began
 
 
-def log_in_again(page: Any, local: Local) -> None:
+def log_in_again(page: Any, local_cluster: Local) -> None:
     page.locator(".login.over").wait_for()
-    page.fill("#user", local.env["RAPI_USER"])
-    page.fill("#password", local.env["RAPI_PASSWORD"])
+    page.fill("#user", local_cluster.env["RAPI_USER"])
+    page.fill("#password", local_cluster.env["RAPI_PASSWORD"])
     page.click(".login.over button.primary")
     page.locator(".link.live").wait_for()
 
@@ -76,7 +76,7 @@ def test_a_master_daemon_that_dies_is_told_and_missed_by_nobody(page: Any, movin
     page.goto(f"{moving.url}instances/{NAME}")
     page.locator(".facts").first.wait_for()
     os.kill(moving.pid(constants.MASTERD), signal.SIGKILL)
-    print(f"\nmaster daemon killed: told after {told(page, '.link.away'):.1f} s")
+    print(f"\nmaster daemon killed: told after {measure_until_shown(page, '.link.away'):.1f} s")
     moving.run("ganeti-daemon-util", "start", constants.MASTERD)
     moving.run("gnt-instance", "add-tags", NAME, "made-while-away")
     page.locator(".link.live").wait_for()
@@ -87,7 +87,7 @@ def test_a_server_that_says_nothing_more_counts_as_lost(page: Any, moving: Local
     pid = moving.pid(constants.RAPI)
     os.kill(pid, signal.SIGSTOP)
     try:
-        print(f"\nserver frozen: told after {told(page, '.link.lost'):.1f} s")
+        print(f"\nserver frozen: told after {measure_until_shown(page, '.link.lost'):.1f} s")
     finally:
         os.kill(pid, signal.SIGCONT)
     page.locator(".link.live").wait_for()
@@ -114,7 +114,7 @@ def test_another_master_takes_over_under_the_page(page: Any, moving: Local) -> N
     page.click(".page-head >> text=Add tags")
     fill(page, tag="typed-before")
     moving.tool("kill-node", "node1.example.com")
-    print(f"\nmaster killed: told after {told(page, '.link.lost'):.1f} s")
+    print(f"\nmaster killed: told after {measure_until_shown(page, '.link.lost'):.1f} s")
     take(page, "master-lost")
     moving.run("gnt-cluster", "master-failover", node="node2")
     moving.run("gnt-instance", "add-tags", NAME, "made-by-the-new-master", node="node2")

@@ -97,9 +97,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
         made.tool("destroy")
 
 
-def write_files(local: Local) -> None:
+def write_files(local_cluster: Local) -> None:
     """An OS, an export, a hook and a user with hostile names and outputs."""
-    for root in local.directory.glob("node*"):
+    for root in local_cluster.directory.glob("node*"):
         paths = Paths(root)
         systems = paths.os_search_path[1] / FILE
         systems.mkdir(parents=True)
@@ -111,7 +111,7 @@ def write_files(local: Local) -> None:
         hook.parent.mkdir(parents=True, exist_ok=True)
         hook.write_text(f"#!/bin/sh\ncat <<'end'\n{FILE}\n\033]0;owned\007{LONG}\nend\nexit 1\n")
         hook.chmod(0o755)
-    with Paths(local.directory / "node1").rapi_users.open("a") as users:
+    with Paths(local_cluster.directory / "node1").rapi_users.open("a") as users:
         users.write(f"{WORD} pw write\n")
 
 

@@ -47,7 +47,7 @@ SCROLL = """async () => {
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
+def big_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
     sys.path.insert(0, str(HERE / "test" / "perf"))
     import synthetic
 
@@ -67,13 +67,13 @@ def processor_time(meter: Any) -> float:
     return float(next(item["value"] for item in found if item["name"] == "TaskDuration"))
 
 
-def test_the_list_comes_fast_and_scrolls_smoothly(browser: Any, many: Local) -> None:
-    with open_page(browser, many) as page:
-        page.goto(many.url + "nodes")
+def test_the_list_comes_fast_and_scrolls_smoothly(browser: Any, big_cluster: Local) -> None:
+    with open_page(browser, big_cluster) as page:
+        page.goto(big_cluster.url + "nodes")
         page.locator(".grid-row").first.wait_for()
         times = []
         for _ in range(3):
-            page.goto(many.url + "nodes")
+            page.goto(big_cluster.url + "nodes")
             page.locator(".link.live").wait_for()
             began = time.monotonic()
             page.click("nav >> text=Instances")
@@ -153,8 +153,8 @@ def resident(pid: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
 
-def test_ten_servers_scrape_at_once(many: Local) -> None:
-    pid = many.pid(constants.RAPI)
+def test_ten_servers_scrape_at_once(big_cluster: Local) -> None:
+    pid = big_cluster.pid(constants.RAPI)
     start, times, texts = threading.Barrier(SCRAPERS), [], []
 
     def scrape(visitor: Visitor) -> None:
@@ -165,7 +165,7 @@ def test_ten_servers_scrape_at_once(many: Local) -> None:
             times.append(time.monotonic() - began)
 
     with contextlib.ExitStack() as stack:
-        visitors = [stack.enter_context(Visitor(many)) for _ in range(SCRAPERS)]
+        visitors = [stack.enter_context(Visitor(big_cluster)) for _ in range(SCRAPERS)]
         before = resident(pid)
         with ThreadPoolExecutor(SCRAPERS) as pool:
             list(pool.map(scrape, visitors))
@@ -189,8 +189,8 @@ def show(times: list[float]) -> str:
     return f"median {statistics.median(times) * 1000:.0f} ms, 95 % within {late * 1000:.0f} ms"
 
 
-def test_a_hundred_pages_and_fifty_consoles(browser: Any, many: Local) -> None:
-    many.run(
+def test_a_hundred_pages_and_fifty_consoles(browser: Any, big_cluster: Local) -> None:
+    big_cluster.run(
         "gnt-instance",
         "add",
         "-t",
@@ -204,18 +204,18 @@ def test_a_hundred_pages_and_fifty_consoles(browser: Any, many: Local) -> None:
         "--no-nics",
         WATCHED,
     )
-    daemons = {name: many.pid(name) for name in (constants.RAPI, constants.MASTERD)}
+    daemons = {name: big_cluster.pid(name) for name in (constants.RAPI, constants.MASTERD)}
     with contextlib.ExitStack() as stack:
-        visitors = [stack.enter_context(Visitor(many)) for _ in range(15)]
+        visitors = [stack.enter_context(Visitor(big_cluster)) for _ in range(15)]
         quiet = Probe(visitors[0])
         time.sleep(3)
         alone = quiet.stop()
         before = {name: (resident(pid), threads(pid)) for name, pid in daemons.items()}
         context = stack.enter_context(browser.new_context(ignore_https_errors=True))
         pages = [context.new_page() for _ in range(PAGES)]
-        log_in(pages[0], many)
+        log_in(pages[0], big_cluster)
         for page in pages:
-            page.goto(f"{many.url}instances/{WATCHED}")
+            page.goto(f"{big_cluster.url}instances/{WATCHED}")
             page.locator(".link.live").wait_for()
         streams = [visitors[number % 15].follow() for number in range(STREAMS)]
         for stream in streams:

@@ -28,17 +28,17 @@ def watch_end(page: Any, summary: str, status: str = "success") -> None:
     row.locator(".status", has_text=status).wait_for(timeout=60_000)
 
 
-def open_new(page: Any, local: Local, name: str) -> None:
+def open_new(page: Any, local_cluster: Local, name: str) -> None:
     fill(page, name=name, os="bootsector+beat", disks__0__size="8M", pnode="node2.example.com")
     page.select_option("#f-disk_template", "sharedfile" if name == NAME else "file")
     assert f"gnt-instance {'reserve' if name != NAME else 'add'}" in page.inner_text(".same")
     assert '"name":"' + name in page.inner_text(".same")
 
 
-def test_create_and_watch_the_job(page: Any, local: Local) -> None:
-    page.goto(local.url + "instances")
+def test_create_and_watch_the_job(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + "instances")
     page.click("text=Create instance")
-    open_new(page, local, NAME)
+    open_new(page, local_cluster, NAME)
     page.click("text=Dry run")
     page.locator(".note", has_text="found no problem").wait_for(timeout=30_000)
     submit(page)
@@ -51,14 +51,14 @@ def test_create_and_watch_the_job(page: Any, local: Local) -> None:
     assert statistics.median(delays) < 300
 
 
-def test_a_hostile_tag_is_only_text(page: Any, local: Local) -> None:
-    page.goto(local.url + f"instances/{NAME}")
+def test_a_hostile_tag_is_only_text(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + f"instances/{NAME}")
     console = page.locator(".page-head a", has_text="Serial console")
     assert f"/ui/console.html?instance={NAME}&kind=serial" in console.get_attribute("href")
     before = page.evaluate("document.querySelectorAll('script, img').length")
-    local.run("gnt-instance", "add-tags", NAME, "a@b.c+*/:x")
+    local_cluster.run("gnt-instance", "add-tags", NAME, "a@b.c+*/:x")
     page.locator(".tag", has_text="a@b.c+*/:x").wait_for()
-    local.run("gnt-instance", "reboot", "--reason", "<img src=x onerror=alert(1)>", NAME)
+    local_cluster.run("gnt-instance", "reboot", "--reason", "<img src=x onerror=alert(1)>", NAME)
     watch_end(page, f"INSTANCE_REBOOT({NAME})")
     assert page.evaluate("document.querySelectorAll('script, img').length") == before
 
@@ -66,7 +66,7 @@ def test_a_hostile_tag_is_only_text(page: Any, local: Local) -> None:
 HOSTILE = "<img src=x onerror=alert(1)>\"'`${alert(1)}"
 
 
-def test_hostile_answers_are_only_text(page: Any, local: Local) -> None:
+def test_hostile_answers_are_only_text(page: Any, local_cluster: Local) -> None:
     """What a server would never keep, as the answer of a query."""
 
     def spoil(route: Any) -> None:
@@ -87,7 +87,7 @@ def test_hostile_answers_are_only_text(page: Any, local: Local) -> None:
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     for path in ("instances", "map", f"instances/{urllib.parse.quote(HOSTILE, safe='')}"):
-        page.goto(local.url + path)
+        page.goto(local_cluster.url + path)
         page.locator(".grid-row, .piece, dl", has_text="<img").first.wait_for()
         assert page.locator("main img, main script").count() == 0
     page.click(".page-head >> text=Modify")
@@ -96,12 +96,12 @@ def test_hostile_answers_are_only_text(page: Any, local: Local) -> None:
     assert dialogs == []
 
 
-def node_of(local: Local, name: str) -> str:
-    return local.run("gnt-instance", "list", "--no-headers", "-o", "pnode", name).strip()
+def node_of(local_cluster: Local, name: str) -> str:
+    return local_cluster.run("gnt-instance", "list", "--no-headers", "-o", "pnode", name).strip()
 
 
-def test_migrate(page: Any, local: Local) -> None:
-    page.goto(local.url + f"instances/{NAME}")
+def test_migrate(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + f"instances/{NAME}")
     page.click(".page-head >> text=Migrate")
     assert "keeps running" in page.inner_text(".consequence")
     fill(page, target_node="node3.example.com")
@@ -112,27 +112,27 @@ def test_migrate(page: Any, local: Local) -> None:
     watch_end(page, f"INSTANCE_MIGRATE({NAME})")
     page.locator(".messages", has_text="memory transferred").wait_for()
     page.locator(".facts a", has_text="node3").wait_for()
-    assert node_of(local, NAME) == "node3.example.com"
+    assert node_of(local_cluster, NAME) == "node3.example.com"
     page.locator(".changes", has_text="primary_node").first.wait_for()
 
 
-def test_drag_on_the_map_migrates(page: Any, local: Local) -> None:
-    page.goto(local.url + "map")
+def test_drag_on_the_map_migrates(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + "map")
     target = page.locator(".map-node", has_text="node1")
     page.locator("button.piece", has_text="ui1").drag_to(target)
     assert page.input_value("#f-target_node") == "node1.example.com"
     submit(page)
     target.locator("button.piece", has_text="ui1").wait_for(timeout=60_000)
-    assert node_of(local, NAME) == "node1.example.com"
+    assert node_of(local_cluster, NAME) == "node1.example.com"
     page.locator("button.piece", has_text="ui1").click()
     page.locator(".map-node.fits .verdict", has_text="score").first.wait_for()
     take(page, "map-held")
 
 
-def test_a_plan_names_where_it_would_go(page: Any, local: Local) -> None:
-    page.goto(local.url + "instances")
+def test_a_plan_names_where_it_would_go(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + "instances")
     page.click("text=Create instance")
-    open_new(page, local, NAME)
+    open_new(page, local_cluster, NAME)
     page.click(".buttons >> text=Plan")
     page.locator(".plan", has_text="It would go to node").wait_for()
     page.locator("#f-beparams button").click()
@@ -145,10 +145,12 @@ def test_a_plan_names_where_it_would_go(page: Any, local: Local) -> None:
     assert "It would fit if you reduce its memory" in page.inner_text(".plan")
 
 
-def test_why_a_job_waits(page: Any, local: Local) -> None:
-    page.goto(local.url + "jobs")
-    local.run("gnt-debug", "delay", "--submit", "-n", "node1.example.com", "15")
-    local.run("gnt-node", "modify", "--submit", "--drained=no", "--force", "node1.example.com")
+def test_why_a_job_waits(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + "jobs")
+    local_cluster.run("gnt-debug", "delay", "--submit", "-n", "node1.example.com", "15")
+    local_cluster.run(
+        "gnt-node", "modify", "--submit", "--drained=no", "--force", "node1.example.com"
+    )
     waiting = page.locator(".dock-job", has_text="NODE_SET_PARAMS").first
     waiting.locator(".why").wait_for(timeout=10_000)
     waiting.click()
@@ -164,23 +166,23 @@ def test_why_a_job_waits(page: Any, local: Local) -> None:
     watch_end(page, "NODE_SET_PARAMS", "canceled")
 
 
-def test_reserve_and_commit(page: Any, local: Local) -> None:
-    page.goto(local.url + "reservations")
+def test_reserve_and_commit(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + "reservations")
     page.click("text=Reserve capacity")
-    open_new(page, local, "later1.example.com")
+    open_new(page, local_cluster, "later1.example.com")
     submit(page)
     watch_end(page, "INSTANCE_CREATE(later1.example.com)")
-    page.goto(local.url + "reservations/later1.example.com")
+    page.goto(local_cluster.url + "reservations/later1.example.com")
     page.click(".page-head >> text=Commit")
     submit(page)
-    page.goto(local.url + "instances")
+    page.goto(local_cluster.url + "instances")
     row = page.locator(".grid-row", has_text="later1.example.com")
     row.locator(".status", has_text="running").wait_for(timeout=60_000)
 
 
-def test_snapshots_are_made_reverted_and_removed(page: Any, local: Local) -> None:
+def test_snapshots_are_made_reverted_and_removed(page: Any, local_cluster: Local) -> None:
     name = "later1.example.com"
-    page.goto(local.url + f"instances/{name}")
+    page.goto(local_cluster.url + f"instances/{name}")
     page.click(".page-head >> text=Shut down")
     submit(page)
     watch_end(page, f"INSTANCE_SHUTDOWN({name})")
@@ -201,9 +203,9 @@ def test_snapshots_are_made_reverted_and_removed(page: Any, local: Local) -> Non
     row.wait_for(state="detached")
 
 
-def test_backups_are_made_verified_and_restored(page: Any, local: Local) -> None:
+def test_backups_are_made_verified_and_restored(page: Any, local_cluster: Local) -> None:
     name, copy = "later1.example.com", "copy1.example.com"
-    page.goto(local.url + "backups")
+    page.goto(local_cluster.url + "backups")
     page.click("text=Back up")
     fill(page, instance_name=name)
     assert f"gnt-backup run {name}" in page.inner_text(".same")
@@ -227,22 +229,22 @@ def test_backups_are_made_verified_and_restored(page: Any, local: Local) -> None
     assert f"gnt-backup restore --as {copy}" in page.inner_text(".same")
     submit(page)
     watch_end(page, f"INSTANCE_CREATE({copy})")
-    local.run("gnt-instance", "remove", "--force", copy)
-    local.run("gnt-backup", "schedule", "--every=0.001", name)
-    page.goto(local.url)
+    local_cluster.run("gnt-instance", "remove", "--force", copy)
+    local_cluster.run("gnt-backup", "schedule", "--every=0.001", name)
+    page.goto(local_cluster.url)
     page.locator(".overview", has_text="Backups are late").wait_for()
-    local.run("gnt-backup", "schedule", "--every=0", name)
+    local_cluster.run("gnt-backup", "schedule", "--every=0", name)
 
 
-def test_a_removed_instance_leaves_the_list(page: Any, local: Local) -> None:
-    page.goto(local.url + "instances")
+def test_a_removed_instance_leaves_the_list(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + "instances")
     page.locator(".grid-row", has_text="later1.example.com").wait_for()
-    local.run("gnt-instance", "remove", "--force", "later1.example.com")
+    local_cluster.run("gnt-instance", "remove", "--force", "later1.example.com")
     page.locator(".grid-row", has_text="later1.example.com").wait_for(state="detached")
 
 
-def test_a_revoked_session_keeps_the_form(page: Any, browser: Any, local: Local) -> None:
-    page.goto(local.url + "instances")
+def test_a_revoked_session_keeps_the_form(page: Any, browser: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + "instances")
     page.click("text=Create instance")
     fill(page, name="kept.example.com")
     page.evaluate(
@@ -251,34 +253,34 @@ def test_a_revoked_session_keeps_the_form(page: Any, browser: Any, local: Local)
         await fetch('/2/sessions/current', {method: 'DELETE', headers}) }"""
     )
     page.locator(".login.over").wait_for()
-    page.fill("#user", local.env["RAPI_USER"])
-    page.fill("#password", local.env["RAPI_PASSWORD"])
+    page.fill("#user", local_cluster.env["RAPI_USER"])
+    page.fill("#password", local_cluster.env["RAPI_PASSWORD"])
     page.click(".login.over button.primary")
     page.locator(".login.over").wait_for(state="detached")
     assert page.input_value("#f-name") == "kept.example.com"
 
 
-def test_a_log_in_in_another_window_counts_here(page: Any, local: Local) -> None:
-    page.goto(local.url + "instances")
+def test_a_log_in_in_another_window_counts_here(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + "instances")
     page.click("text=Create instance")
-    open_new(page, local, NAME)
+    open_new(page, local_cluster, NAME)
     page.context.clear_cookies()
     page.click(".buttons >> text=Dry run")
     page.locator(".login.over").wait_for()
     other = page.context.new_page()
-    log_in(other, local)
+    log_in(other, local_cluster)
     page.locator(".login.over").wait_for(state="detached")
     page.locator(".link.live").wait_for()
     assert page.input_value("#f-name") == NAME
 
 
-def test_a_lost_connection_shows_and_heals(page: Any, local: Local) -> None:
-    local.run("gnt-instance", "add-tags", NAME, "before")
-    page.goto(local.url + f"instances/{NAME}")
+def test_a_lost_connection_shows_and_heals(page: Any, local_cluster: Local) -> None:
+    local_cluster.run("gnt-instance", "add-tags", NAME, "before")
+    page.goto(local_cluster.url + f"instances/{NAME}")
     page.locator(".tag", has_text="before").wait_for()
     page.context.set_offline(True)
     page.locator(".link.lost").wait_for()
-    local.run("gnt-instance", "add-tags", NAME, "while-away")
+    local_cluster.run("gnt-instance", "add-tags", NAME, "while-away")
     page.context.set_offline(False)
     page.locator(".link.live").wait_for(timeout=30_000)
     page.locator(".tag", has_text="while-away").wait_for()
@@ -332,11 +334,11 @@ OTHERS = (
 
 
 @pytest.fixture(scope="module")
-def every_page(local: Local, browser: Any) -> dict[str, str]:
+def every_page(local_cluster: Local, browser: Any) -> dict[str, str]:
     """Paths of the lists of all kinds, and of an object of each kind that has one."""
-    local.run("gnt-network", "add", "--network=198.51.100.0/24", "net1")
-    local.run("gnt-filter", "add", "--predicates", '[["jobid", [">", "id", 100000]]]')
-    local.run(
+    local_cluster.run("gnt-network", "add", "--network=198.51.100.0/24", "net1")
+    local_cluster.run("gnt-filter", "add", "--predicates", '[["jobid", [">", "id", 100000]]]')
+    local_cluster.run(
         "gnt-instance",
         "reserve",
         "-t",
@@ -351,7 +353,7 @@ def every_page(local: Local, browser: Any) -> dict[str, str]:
         "later2.example.com",
     )
     for name, node, tags in (("web1", 1, "web,prod"), ("web2", 2, "web,prod"), ("db1", 3, "db")):
-        local.run(
+        local_cluster.run(
             "gnt-instance",
             "add",
             "-t",
@@ -369,19 +371,19 @@ def every_page(local: Local, browser: Any) -> dict[str, str]:
             f"{name}.example.com",
         )
     found = dict(PAGES)
-    with open_page(browser, local) as page:
+    with open_page(browser, local_cluster) as page:
         for kind in OTHERS:
             found[kind] = kind
-            go(page, local, kind)
+            go(page, local_cluster, kind)
             link = page.locator(".grid-row a").first
             if link.count():
                 found[f"{kind}-one"] = str(link.get_attribute("href")).removeprefix("/ui/")
     return found
 
 
-def go(page: Any, local: Local, path: str) -> None:
+def go(page: Any, local_cluster: Local, path: str) -> None:
     """Open a page, until it shows what it has."""
-    page.goto(local.url + path)
+    page.goto(local_cluster.url + path)
     page.locator(".link.live").wait_for()
     page.wait_for_load_state("load")
     page.locator(".panel, .grid-head, .rack").first.wait_for()
@@ -401,16 +403,16 @@ def violations(page: Any, name: str) -> list[tuple[str, str, list[str]]]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_accessible(
-    page: Any, local: Local, every_page: dict[str, str], scheme: str
+    page: Any, local_cluster: Local, every_page: dict[str, str], scheme: str
 ) -> None:
     page.emulate_media(color_scheme=scheme)
     serious = []
     for name, path in every_page.items():
-        go(page, local, path)
+        go(page, local_cluster, path)
         if name in PAGES:
             take(page, f"{name}-{scheme}")
         serious += violations(page, name)
-    go(page, local, "instances")
+    go(page, local_cluster, "instances")
     page.click("text=Create instance")
     page.locator(".drawer .field").first.wait_for()
     fill(page, name="web2.example.com")
@@ -424,12 +426,12 @@ def test_pages_are_accessible(
 
 
 def test_each_page_is_walked_by_keyboard(
-    page: Any, local: Local, every_page: dict[str, str]
+    page: Any, local_cluster: Local, every_page: dict[str, str]
 ) -> None:
     """The tab key reaches everything that can be done, and shows where it is."""
     steps = 0
     for name, path in every_page.items():
-        go(page, local, path)
+        go(page, local_cluster, path)
         page.evaluate(WALK)
         # More than once: jobs come meanwhile, and a list draws the rows that the focus scrolls to.
         for _round in range(5):
@@ -443,8 +445,8 @@ def test_each_page_is_walked_by_keyboard(
     print(f"\n{len(every_page)} pages, {steps} places reached by the tab key")
 
 
-def test_a_form_keeps_the_keyboard_and_gives_it_back(page: Any, local: Local) -> None:
-    go(page, local, f"instances/{NAME}")
+def test_a_form_keeps_the_keyboard_and_gives_it_back(page: Any, local_cluster: Local) -> None:
+    go(page, local_cluster, f"instances/{NAME}")
     more = page.locator(".page-head .actions summary")
     more.focus()
     page.keyboard.press("Enter")
@@ -458,7 +460,7 @@ def test_a_form_keeps_the_keyboard_and_gives_it_back(page: Any, local: Local) ->
     page.keyboard.press("Escape")
     page.locator(".drawer").wait_for(state="detached")
     assert more.evaluate("(one) => one === document.activeElement")
-    go(page, local, "map")
+    go(page, local_cluster, "map")
     page.locator("button.piece", has_text="ui1").focus()
     page.keyboard.press("Enter")
     to = page.get_by_role("button", name="Migrate ui1 to node3")
@@ -467,10 +469,10 @@ def test_a_form_keeps_the_keyboard_and_gives_it_back(page: Any, local: Local) ->
     assert page.input_value("#f-target_node") == "node3.example.com"
 
 
-def test_a_narrow_screen_needs_no_sideways_scrolling(page: Any, local: Local) -> None:
+def test_a_narrow_screen_needs_no_sideways_scrolling(page: Any, local_cluster: Local) -> None:
     page.set_viewport_size({"width": 390, "height": 780})
     for name, path in PAGES.items():
-        go(page, local, path)
+        go(page, local_cluster, path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
         take(page, f"{name}-narrow")
     page.click(".burger")
@@ -478,16 +480,16 @@ def test_a_narrow_screen_needs_no_sideways_scrolling(page: Any, local: Local) ->
     page.locator(".rack").wait_for()
 
 
-def test_another_session_is_revoked(page: Any, browser: Any, local: Local) -> None:
+def test_another_session_is_revoked(page: Any, browser: Any, local_cluster: Local) -> None:
     other = browser.new_context(ignore_https_errors=True)
     second = other.new_page()
-    log_in(second, local)
-    page.goto(local.url + "sessions")
+    log_in(second, local_cluster)
+    page.goto(local_cluster.url + "sessions")
     page.locator("td button.danger").first.wait_for()
     count = page.locator("td button.danger").count()
     for _ in range(count):
         page.locator("td button.danger").first.click()
         page.wait_for_timeout(300)
-    second.goto(local.url)
+    second.goto(local_cluster.url)
     second.locator(".login").wait_for()
     other.close()

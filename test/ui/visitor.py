@@ -17,15 +17,18 @@ _JSON = {"Content-Type": "application/json"}
 class Visitor:
     """Logs in, and asks what a page asks."""
 
-    def __init__(self, local: Local, **proof: str) -> None:
+    def __init__(self, local_cluster: Local, **proof: str) -> None:
         """``proof`` is the user and the password; those of the cluster's user without it."""
-        parts = urlsplit(local.env["RAPI_URL"])
+        parts = urlsplit(local_cluster.env["RAPI_URL"])
         self._place = (str(parts.hostname), int(parts.port or 443))
-        self._tls = ssl.create_default_context(cafile=local.env["RAPI_CA"])
+        self._tls = ssl.create_default_context(cafile=local_cluster.env["RAPI_CA"])
         self._tls.check_hostname = False
         self._headers = dict(_JSON)
         self._kept = self._connect()
-        mine = {"user": local.env["RAPI_USER"], "password": local.env["RAPI_PASSWORD"]}
+        mine = {
+            "user": local_cluster.env["RAPI_USER"],
+            "password": local_cluster.env["RAPI_PASSWORD"],
+        }
         self._kept.request("POST", "/2/sessions", json.dumps(proof or mine), self._headers)
         answer = self._kept.getresponse()
         cookie = str(answer.getheader("Set-Cookie")).partition(";")[0]

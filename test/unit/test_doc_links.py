@@ -97,7 +97,7 @@ def test_the_index_names_all_pages() -> None:
     assert sorted({*(ROOT / "doc").rglob("*.md")} - named - {index}) == []
 
 
-def _beside(page: Path, name: str) -> str:
+def _resolve(page: Path, name: str) -> str:
     return str(page.parent.relative_to(ROOT) / name)
 
 
@@ -108,7 +108,7 @@ def written(page: Path) -> str:
 
 def test_paths_of_the_project_exist(page: Path) -> None:
     text = written(page)
-    found = {*_PATH.findall(text), *(_beside(page, name) for name in _PAGE.findall(text))}
+    found = {*_PATH.findall(text), *(_resolve(page, name) for name in _PAGE.findall(text))}
     assert sorted(path for path in found if not any(ROOT.glob(path))) == []
 
 

@@ -93,7 +93,7 @@ def _target(module: ModuleType, classes: list[str], name: str) -> Any:
     return _NOTHING
 
 
-def _missing(path: Path) -> Iterator[str]:
+def _find_missing(path: Path) -> Iterator[str]:
     text = path.read_text()
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if ":`" in line]
     if not lines:
@@ -107,4 +107,4 @@ def _missing(path: Path) -> Iterator[str]:
 
 
 def test_roles_name_what_exists() -> None:
-    assert [line for path in FILES for line in _missing(path)] == []
+    assert [line for path in FILES for line in _find_missing(path)] == []

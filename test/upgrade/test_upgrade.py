@@ -39,12 +39,12 @@ def cluster(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         made.destroy()
 
 
-def active(cluster: Upgraded) -> str:
+def read_version(cluster: Upgraded) -> str:
     return cluster.paths().version_link.readlink().name
 
 
-def other(cluster: Upgraded) -> str:
-    return OLD if active(cluster) == NEW else NEW
+def name_other(cluster: Upgraded) -> str:
+    return OLD if read_version(cluster) == NEW else NEW
 
 
 def guest(cluster: Upgraded) -> object:
@@ -90,7 +90,7 @@ def test_up_and_down_with_a_guest_and_jobs(cluster: Upgraded) -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_killed_upgrade_is_resumed(cluster: Upgraded, place: str) -> None:
-    before, target = guest(cluster), other(cluster)
+    before, target = guest(cluster), name_other(cluster)
     cluster.die_at(place)
     killed = cluster.run("gnt-cluster upgrade --to", target)
     assert killed.code == -9
@@ -104,7 +104,7 @@ def test_a_killed_upgrade_is_resumed(cluster: Upgraded, place: str) -> None:
 
 @pytest.mark.parametrize("place", NODE_PLACES)
 def test_a_helper_that_is_killed_on_a_node_is_started_again(cluster: Upgraded, place: str) -> None:
-    before, target = guest(cluster), other(cluster)
+    before, target = guest(cluster), name_other(cluster)
     cluster.die_at(place, "node2")
     failed = cluster.run("gnt-cluster upgrade --to", target)
     assert not cluster.is_waiting_to_die("node2")
@@ -119,7 +119,7 @@ def test_a_helper_that_is_killed_on_a_node_is_started_again(cluster: Upgraded, p
 
 
 def test_the_watcher_goes_on_with_a_killed_upgrade(cluster: Upgraded) -> None:
-    target = other(cluster)
+    target = name_other(cluster)
     cluster.die_at("converted")
     assert cluster.run("gnt-cluster upgrade --to", target).code == -9
     cluster.ok("ganeti-watcher")
@@ -127,7 +127,7 @@ def test_the_watcher_goes_on_with_a_killed_upgrade(cluster: Upgraded) -> None:
 
 
 def test_an_upgrade_that_was_killed_can_be_taken_back(cluster: Upgraded) -> None:
-    former, target = active(cluster), other(cluster)
+    former, target = read_version(cluster), name_other(cluster)
     cluster.die_at("node" if target == NEW else "master")
     assert cluster.run("gnt-cluster upgrade --to", target).code == -9
     cluster.ok("gnt-cluster upgrade --to", former)
@@ -135,7 +135,7 @@ def test_an_upgrade_that_was_killed_can_be_taken_back(cluster: Upgraded) -> None
 
 
 def test_a_node_that_was_away_follows(cluster: Upgraded) -> None:
-    if active(cluster) == NEW:
+    if read_version(cluster) == NEW:
         cluster.ok("gnt-cluster upgrade --to", OLD)
     before = guest(cluster)
     pid = daemon.running_pid(cluster.paths("node2").pid_file(constants.NODED))
@@ -169,7 +169,7 @@ def test_what_cannot_be_done_is_refused(cluster: Upgraded) -> None:
     assert cluster.ok("gnt-cluster upgrade --resume").out == "There is no upgrade to resume\n"
     away = cluster.run("gnt-cluster upgrade --to", OLD, node="node2")
     assert away.code == constants.EXIT_NOTMASTER
-    cluster.check(active(cluster))
+    cluster.check(read_version(cluster))
 
 
 def test_a_version_that_does_not_run_is_taken_back(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class Pair:
         self.source.driver.migrate(made, via(where) if via else where, live=live)
         return info
 
-    def ended(self, made: NodeInstance) -> MigrationStatus:
+    def await_end(self, made: NodeInstance) -> MigrationStatus:
         for _ in range(30):
             found: MigrationStatus = self.source.driver.migration_status(made)
             if found.status is not MigrationState.ACTIVE:
@@ -80,7 +80,7 @@ class Pair:
     def settle(self, made: NodeInstance, info: dict[str, Any]) -> str:
         """Decide as the master does; the node that has the guest then."""
         source, target = self.source.driver, self.target.driver
-        if self.ended(made).status is MigrationState.COMPLETED:
+        if self.await_end(made).status is MigrationState.COMPLETED:
             with contextlib.suppress(errors.HypervisorError):
                 target.finish_target(made, info, success=True)
                 source.finish_source(made, success=True, live=True)
@@ -97,13 +97,13 @@ class Pair:
 
     def move(self, made: NodeInstance, disks: list[AttachedDisk], **how: Any) -> MigrationStatus:
         info = self.begin(made, disks, **how)
-        found = self.ended(made)
+        found = self.await_end(made)
         assert found.status is MigrationState.COMPLETED, found
         self.target.driver.finish_target(made, info, success=True)
         self.source.driver.finish_source(made, success=True, live=True)
         return found
 
-    def said(self, made: NodeInstance) -> str:
+    def read_console(self, made: NodeInstance) -> str:
         texts = [rack.serial_log(made) for rack in (self.source, self.target)]
         hello = f"{boot_sectors.HELLO}\n"
         assert "".join(texts).count(hello) == 1
@@ -112,10 +112,10 @@ class Pair:
     def wait_letters(self, rack: Rack, made: NodeInstance, more: int = 10) -> None:
         before = len(rack.serial_log(made))
 
-        def grown() -> bool | None:
+        def has_grown() -> bool | None:
             return len(rack.serial_log(made)) >= before + more or None
 
-        assert retry.retry_until(grown, timeout=30, largest=0.02), "the guest does not go on"
+        assert retry.retry_until(has_grown, timeout=30, largest=0.02), "the guest does not go on"
 
     def check(self, made: NodeInstance, where: str, *, begun: bool = True) -> None:
         """Exactly one guest runs, and it is the one that was started (``begun`` at the source)."""
@@ -123,13 +123,13 @@ class Pair:
             (self.target, self.source) if where == "target" else (self.source, self.target)
         )
         self.wait_letters(rack, made)
-        info = rack.fresh().info(made.name)
+        info = rack.make_driver().info(made.name)
         assert info is not None
         assert info.state == RunState.RUNNING
-        assert other.fresh().info(made.name) is None
+        assert other.make_driver().info(made.name) is None
         quiet = other.serial_log(made)
         if begun:
-            said = self.said(made)
+            said = self.read_console(made)
             assert said == (LETTERS * (len(said) // 26 + 1))[: len(said)]
         self.wait_letters(rack, made, 5)
         assert other.serial_log(made) == quiet

@@ -47,9 +47,9 @@ class Rack:
     instances: list[NodeInstance] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.driver = self.fresh()
+        self.driver = self.make_driver()
 
-    def fresh(self) -> Hypervisor:
+    def make_driver(self) -> Hypervisor:
         """The driver as a restarted node daemon has it."""
         return HYPERVISORS.get(self.name)(self.paths)
 
@@ -117,10 +117,10 @@ class Rack:
         if self.name is not HypervisorName.KVM:
             return
 
-        def seen() -> bool | None:
+        def has_said() -> bool | None:
             return self.serial_log(instance).count(hello) >= times or None
 
-        assert retry.retry_until(seen, timeout=30, largest=0.02), "the guest did not boot"
+        assert retry.retry_until(has_said, timeout=30, largest=0.02), "the guest did not boot"
 
     def crash(self, name: str) -> None:
         """End a guest behind the driver's back; returns when it is gone."""
@@ -147,7 +147,7 @@ class Rack:
         assert process.wait_exit(pid, 10)
 
     @contextlib.contextmanager
-    def stopped(self, name: str) -> Iterator[None]:
+    def freeze(self, name: str) -> Iterator[None]:
         """QEMU of a guest hangs meanwhile."""
         pid = int((self.paths.kvm / "pid" / name).read_text())
         os.kill(pid, signal.SIGSTOP)
@@ -156,7 +156,7 @@ class Rack:
         finally:
             os.kill(pid, signal.SIGCONT)
 
-    def left(self) -> list[str]:
+    def list_leftovers(self) -> list[str]:
         """Files of guests in the run directory; what is known of the node itself may stay."""
         run = self.paths.run
         found = sorted(str(p.relative_to(run)) for p in run.rglob("*") if not p.is_dir())

@@ -73,7 +73,7 @@ def test_another_script(chroot: Any) -> None:
     disks = chroot.disks(instance)
     with pytest.raises(errors.HypervisorError, match=r"/bin/begin.*No such file"):
         chroot.driver.start(instance, disks)
-    assert chroot.left() == []
+    assert chroot.list_leftovers() == []
     trees.image(Path(disks[0].path), {**trees.OBEDIENT, "bin/begin": trees.SCRIPT})
     chroot.driver.start(instance, disks)
     assert chroot.driver.info(instance.name).state == RunState.RUNNING
@@ -112,7 +112,7 @@ def test_script_that_fails_leaves_nothing(chroot: Any) -> None:
     with pytest.raises(errors.HypervisorError, match="exit code 3: no database"):
         chroot.driver.start(instance, disks)
     assert chroot.driver.info(instance.name) is None
-    assert chroot.left() == []
+    assert chroot.list_leftovers() == []
     assert mounts.tree(point(chroot), mounts.read()) == []
 
 
@@ -122,7 +122,7 @@ def test_disk_without_a_file_system(chroot: Any) -> None:
     Path(disks[0].path).write_bytes(bytes(1 << 20))
     with pytest.raises(errors.HypervisorError, match="file system on disk 0"):
         chroot.driver.start(instance, disks)
-    assert chroot.left() == []
+    assert chroot.list_leftovers() == []
 
 
 def test_no_disk_and_no_such_disk(chroot: Any) -> None:
@@ -198,10 +198,10 @@ def test_process_in_a_mount_namespace_of_its_own_is_ended(chroot: Any) -> None:
         ["unshare", "--mount", "chroot", str(point(chroot)), "/bin/sleep", "60"]
     )
 
-    def inside() -> bool | None:
+    def is_inside() -> bool | None:
         return os.readlink(f"/proc/{hidden.pid}/root") != "/" or None
 
-    assert retry.retry_until(inside, timeout=10)
+    assert retry.retry_until(is_inside, timeout=10)
     chroot.driver.stop(instance.name, force=True)
     assert hidden.wait(5) == -9
 
@@ -226,7 +226,7 @@ def test_namespace_outside_that_keeps_the_disk_is_named(
         holder.kill()
         holder.wait()
     chroot.driver.cleanup(instance.name)
-    assert chroot.left() == []
+    assert chroot.list_leftovers() == []
 
 
 def test_start_that_was_cut_off_is_begun_anew(chroot: Any) -> None:

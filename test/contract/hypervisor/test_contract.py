@@ -40,8 +40,8 @@ def test_a_guest_that_stands_still_runs_on(rack: Any) -> None:
     instance = rack.instance()
     rack.start(instance, booted=False)
     assert rack.driver.hold(instance.name) is Consistency.CRASH
-    assert rack.fresh().info(instance.name) is not None
-    rack.fresh().release(instance.name)
+    assert rack.make_driver().info(instance.name) is not None
+    rack.make_driver().release(instance.name)
     rack.driver.release(instance.name)
     assert rack.driver.info(instance.name).state == RunState.RUNNING
     rack.driver.stop(instance.name, force=True)
@@ -65,7 +65,7 @@ def test_graceful_stop_and_cleanup_leave_nothing(rack: Any) -> None:
     assert rack.driver.info(instance.name) is None
     rack.driver.cleanup(instance.name)
     assert rack.driver.list_names() == []
-    assert rack.left() == []
+    assert rack.list_leftovers() == []
 
 
 def test_forced_stop(rack: Any) -> None:
@@ -84,7 +84,7 @@ def test_stop_and_cleanup_are_idempotent(rack: Any) -> None:
         rack.driver.stop(instance.name, timeout=1)
     for _ in range(2):
         rack.driver.cleanup(instance.name)
-    assert rack.left() == []
+    assert rack.list_leftovers() == []
 
 
 def test_guest_killed_by_hand_is_noticed(rack: Any) -> None:
@@ -94,7 +94,7 @@ def test_guest_killed_by_hand_is_noticed(rack: Any) -> None:
     rack.crash("one")
     assert rack.driver.info("one") is None
     assert rack.driver.list_names() == ["two"]
-    assert set(rack.fresh().info_all()) == {"two"}
+    assert set(rack.make_driver().info_all()) == {"two"}
     rack.driver.stop("one", timeout=1)
     with pytest.raises(errors.HypervisorError, match="does not run"):
         rack.driver.reboot(one, disks)
@@ -104,7 +104,7 @@ def test_guest_killed_by_hand_is_noticed(rack: Any) -> None:
     rack.driver.cleanup("one")
     rack.driver.stop("two", force=True)
     rack.driver.cleanup("two")
-    assert rack.left() == []
+    assert rack.list_leftovers() == []
 
 
 def test_stop_is_bounded_and_force_ends_it(rack: Any) -> None:
@@ -117,7 +117,7 @@ def test_stop_is_bounded_and_force_ends_it(rack: Any) -> None:
     rack.driver.stop(instance.name, force=True)
     assert rack.driver.info(instance.name) is None
     rack.driver.cleanup(instance.name)
-    assert rack.left() == []
+    assert rack.list_leftovers() == []
 
 
 def test_a_start_waits_for_no_poll_and_no_time_out(rack: Any) -> None:
@@ -152,7 +152,7 @@ def test_unknown_names_are_no_error_to_stop_and_clean_up(rack: Any) -> None:
     rack.driver.stop("nobody", force=True)
     rack.driver.cleanup("nobody")
     assert rack.driver.list_names() == []
-    assert rack.left() == []
+    assert rack.list_leftovers() == []
 
 
 @pytest.mark.parametrize("name", ["../config.data", "", ".hidden", "a/b"])
@@ -179,7 +179,7 @@ def test_reboot_keeps_the_guest(rack: Any) -> None:
 def test_restarted_daemon_goes_on_with_what_runs(rack: Any) -> None:
     instance = rack.instance()
     disks = rack.start(instance)
-    rack.driver = rack.fresh()
+    rack.driver = rack.make_driver()
     assert set(rack.driver.info_all()) == {instance.name}
     with pytest.raises(errors.HypervisorError, match="already runs"):
         rack.driver.start(instance, disks)

@@ -63,7 +63,7 @@ class Move:
 
     def run(self) -> None:
         info = self.begin()
-        found = self.pair.ended(self.made)
+        found = self.pair.await_end(self.made)
         assert found.status is MigrationState.COMPLETED, found
         self.pair.target.driver.finish_target(self.made, info, success=True)
         self.pair.source.driver.finish_source(self.made, success=True, live=True)
@@ -72,13 +72,13 @@ class Move:
         """End the guest and check its disks."""
         rack.driver.stop(self.made.name, force=True)
         rack.driver.cleanup(self.made.name)
-        said = self.said(rack)
+        said = self.read_numbers(rack)
         for disk in self.here if rack is self.pair.source else self.there:
             if disk.disk.mode is DiskMode.RO:
                 continue
             assert said[-1] <= writing_guest.check_disk(Path(disk.path)) <= said[-1] + 1
 
-    def said(self, rack: Rack) -> list[int]:
+    def read_numbers(self, rack: Rack) -> list[int]:
         return writing_guest.list_said(rack.serial_log(self.made))
 
     def goes_on(self, rack: Rack, count: int = 20) -> None:
@@ -86,7 +86,7 @@ class Move:
 
     @property
     def both(self) -> list[int]:
-        return self.said(self.pair.source) + self.said(self.pair.target)
+        return self.read_numbers(self.pair.source) + self.read_numbers(self.pair.target)
 
 
 def make(
@@ -127,7 +127,7 @@ def test_a_writing_guest_moves_with_two_disks(pair: Pair) -> None:
     move.run()
     move.goes_on(pair.target)
     assert pair.source.driver.info(move.made.name) is None
-    assert pair.source.left() == []
+    assert pair.source.list_leftovers() == []
     said = move.both
     assert said == list(range(1, len(said) + 1)), "numbers are missing, or came twice"
     # It runs on its new disks alone.
@@ -144,10 +144,10 @@ def test_a_guest_that_is_started_again_repeats_its_last_number(pair: Pair) -> No
     move = make(pair)
     move.goes_on(pair.source)
     pair.source.crash(move.made.name)
-    before = move.said(pair.source)
+    before = move.read_numbers(pair.source)
     pair.source.driver.start(move.made, move.here)
     move.goes_on(pair.source)
-    after = move.said(pair.source)[len(before) :]
+    after = move.read_numbers(pair.source)[len(before) :]
     assert after[0] in (before[-1], before[-1] + 1)
     move.stop(pair.source)
 
@@ -189,7 +189,7 @@ def test_the_target_dies_while_the_memory_follows(pair: Pair) -> None:
     move = make(pair, migration_bandwidth=1)
     info = move.begin()
     pair.target.crash(move.made.name)
-    found = pair.ended(move.made)
+    found = pair.await_end(move.made)
     assert found.status is MigrationState.FAILED
     pair.target.driver.finish_target(move.made, info, success=False)
     pair.source.driver.finish_source(move.made, success=False, live=True)
@@ -205,7 +205,7 @@ def test_a_disk_that_does_not_arrive_keeps_the_guest_here(pair: Pair) -> None:
     info = move.begin()
     with pair.target.driver.store.control(move.made.name) as qmp:  # type: ignore[attr-defined]
         qmp.command("nbd-server-stop")
-    found = pair.ended(move.made)
+    found = pair.await_end(move.made)
     assert found.status is MigrationState.FAILED
     assert re.search("was not sent|the connection was probably lost", str(found.error))
     pair.target.driver.finish_target(move.made, info, success=False)
@@ -217,7 +217,7 @@ def test_a_disk_that_does_not_arrive_keeps_the_guest_here(pair: Pair) -> None:
 def test_all_has_arrived_but_the_target_does_not_get_the_guest(pair: Pair) -> None:
     move = make(pair)
     info = move.begin()
-    found = pair.ended(move.made)
+    found = pair.await_end(move.made)
     assert found.status is MigrationState.COMPLETED, found
     pair.target.driver.finish_target(move.made, info, success=False)
     pair.source.driver.finish_source(move.made, success=False, live=True)
@@ -233,7 +233,7 @@ def test_a_target_that_hangs(pair: Pair) -> None:
     move.accept()
     move.send()
     move.wait_ready()
-    with pair.target.stopped(move.made.name):
+    with pair.target.freeze(move.made.name):
         time.sleep(0.5)  # writes are on their way now
         pair.source.driver.finish_source(move.made, success=False, live=True)
         move.goes_on(pair.source)
@@ -244,7 +244,10 @@ def test_restarted_daemons_go_on(pair: Pair) -> None:
     move = make(pair)
 
     def restart() -> None:
-        pair.source.driver, pair.target.driver = pair.source.fresh(), pair.target.fresh()
+        pair.source.driver, pair.target.driver = (
+            pair.source.make_driver(),
+            pair.target.make_driver(),
+        )
 
     info = move.accept()
     restart()
@@ -254,7 +257,7 @@ def test_restarted_daemons_go_on(pair: Pair) -> None:
     restart()
     pair.source.driver.migrate(move.made, move.where, live=True)
     restart()
-    assert pair.ended(move.made).status is MigrationState.COMPLETED
+    assert pair.await_end(move.made).status is MigrationState.COMPLETED
     restart()
     pair.target.driver.finish_target(move.made, info, success=True)
     restart()
@@ -266,10 +269,10 @@ def test_restarted_daemons_go_on(pair: Pair) -> None:
 def test_post_copy_is_left_out(pair: Pair) -> None:
     move = make(pair, migration_caps="postcopy-ram")
     info = move.begin()
-    found = pair.ended(move.made)
+    found = pair.await_end(move.made)
     assert found.status is MigrationState.COMPLETED
     assert found.postcopy_status is None
-    assert move.said(pair.target) == [], "it runs before that is on record"
+    assert move.read_numbers(pair.target) == [], "it runs before that is on record"
     pair.target.driver.finish_target(move.made, info, success=True)
     pair.source.driver.finish_source(move.made, success=True, live=True)
     move.goes_on(pair.target)
@@ -286,7 +289,7 @@ def test_with_less_privilege_and_a_disk_that_is_only_read(pair: Pair) -> None:
     move.run()
     assert Path(move.there[1].path).read_bytes() == Path(move.here[1].path).read_bytes()
     move.goes_on(pair.target)
-    assert pair.source.left() == []
+    assert pair.source.list_leftovers() == []
     move.stop(pair.target)
 
 

@@ -123,7 +123,7 @@ def test_guest_that_shuts_itself_down(kvm: Any) -> None:
     instance = kvm.instance(user_shutdown=True)
     disks = kvm.start(instance)
     switch_off(kvm, instance)
-    assert kvm.fresh().info(instance.name).state == RunState.SHUTDOWN
+    assert kvm.make_driver().info(instance.name).state == RunState.SHUTDOWN
     assert kvm.driver.list_names() == [instance.name]
     # It can be started again as it is; and a stop takes note of the end.
     kvm.driver.start(instance, disks)
@@ -134,7 +134,7 @@ def test_guest_that_shuts_itself_down(kvm: Any) -> None:
     kvm.driver.stop(instance.name, force=True)
     assert kvm.driver.info(instance.name) is None
     kvm.driver.cleanup(instance.name)
-    assert kvm.left() == []
+    assert kvm.list_leftovers() == []
 
 
 def test_shutdown_that_was_asked_for_is_not_the_guests_own(kvm: Any) -> None:
@@ -158,7 +158,7 @@ def test_words_of_qemu_arrive_and_nothing_is_left(kvm: Any) -> None:
     instance = kvm.instance(cpu_type="no-such-cpu")
     with pytest.raises(errors.HypervisorError, match=r"QEMU refused to start.*no-such-cpu"):
         kvm.start(instance)
-    assert kvm.left() == []
+    assert kvm.list_leftovers() == []
 
 
 def test_unknown_machine_is_refused(kvm: Any) -> None:
@@ -180,7 +180,7 @@ def test_missing_disk_is_named(kvm: Any, tmp_path: Path) -> None:
     Path(disks[0].path).unlink()
     with pytest.raises(errors.HypervisorError, match="disk/0 is not there"):
         kvm.driver.start(instance, disks)
-    assert kvm.left() == []
+    assert kvm.list_leftovers() == []
 
 
 def test_paused_guest_waits(kvm: Any) -> None:
@@ -280,7 +280,7 @@ def test_empty_password_file_stops_the_start(kvm: Any, tmp_path: Path) -> None:
     instance = kvm.instance(vnc_bind_address=str(tmp_path), vnc_password_file=str(secret))
     with pytest.raises(errors.HypervisorError, match="is empty"):
         kvm.start(instance)
-    assert kvm.left() == []
+    assert kvm.list_leftovers() == []
 
 
 def test_display_needs_a_port(kvm: Any) -> None:
@@ -292,7 +292,7 @@ def test_display_needs_a_port(kvm: Any) -> None:
 def test_long_paths_and_names_work(kvm: Any, tmp_path: Path) -> None:
     """A socket address has 107 bytes; a host name may have 253."""
     kvm.paths = type(kvm.paths)(tmp_path / ("deep" * 30))
-    kvm.driver = kvm.fresh()
+    kvm.driver = kvm.make_driver()
     for name in ("short", "x" * 60 + "." + "y" * 60):
         instance = kvm.instance(name)
         kvm.start(instance)
@@ -300,12 +300,12 @@ def test_long_paths_and_names_work(kvm: Any, tmp_path: Path) -> None:
         kvm.driver.stop(name, timeout=20)
         assert kvm.driver.info(name) is None
         kvm.driver.cleanup(name)
-    assert kvm.left() == []
+    assert kvm.list_leftovers() == []
 
 
 def test_commas_are_no_separators(kvm: Any, tmp_path: Path) -> None:
     kvm.paths = type(kvm.paths)(tmp_path / "a,b")
-    kvm.driver = kvm.fresh()
+    kvm.driver = kvm.make_driver()
     kvm.directory = tmp_path / "disks,readonly=on"
     kvm.directory.mkdir()
     instance = kvm.instance(user_shutdown=True)
@@ -333,7 +333,7 @@ def test_less_privileged_qemu(kvm: Any) -> None:
     kvm.driver.stop(instance.name, timeout=20)
     assert kvm.driver.info(instance.name) is None
     kvm.driver.cleanup(instance.name)
-    assert kvm.left() == []
+    assert kvm.list_leftovers() == []
 
 
 # while they run
@@ -360,7 +360,7 @@ def test_balloon_changes_the_memory_that_is_told(kvm: Any) -> None:
     instance = kvm.instance()
     kvm.start(instance, booted=False)
     kvm.driver.balloon(instance, 12)
-    assert kvm.fresh().info(instance.name).memory == 12
+    assert kvm.make_driver().info(instance.name).memory == 12
 
 
 def test_many_guests_are_listed_quickly(kvm: Any) -> None:
@@ -447,7 +447,7 @@ def test_missing_bridge_says_how_to_make_it(kvm: Any) -> None:
     )
     with pytest.raises(errors.HypervisorError, match="ip link add name no-such-br type bridge"):
         kvm.start(kvm.instance(nics=(nic,)))
-    assert kvm.left() == []
+    assert kvm.list_leftovers() == []
 
 
 @pytest.mark.root

@@ -87,15 +87,15 @@ def test_disk_comes_and_goes(kvm: Any) -> None:
     name = devices.disk_id(item.disk.uuid)
     assert name in peripherals(kvm, instance)
     assert slots(kvm, instance)[name] == (0, 13)
-    found = kvm.fresh().store.find(instance.name).runtime
+    found = kvm.make_driver().store.find(instance.name).runtime
     assert found.places[name] == "addr=0xd"
     assert [drive.path for drive in found.drives][1:] == [item.path]
-    assert kvm.fresh().plugged_disks(instance.name)[1:] == [item.disk.uuid]  # type: ignore[attr-defined]
-    kvm.driver = kvm.fresh()
+    assert kvm.make_driver().plugged_disks(instance.name)[1:] == [item.disk.uuid]  # type: ignore[attr-defined]
+    kvm.driver = kvm.make_driver()
     for _ in range(2):
         kvm.driver.unplug_disk(instance, item.disk)
     assert name not in peripherals(kvm, instance)
-    assert item.disk.uuid not in kvm.fresh().plugged_disks(instance.name)  # type: ignore[attr-defined]
+    assert item.disk.uuid not in kvm.make_driver().plugged_disks(instance.name)  # type: ignore[attr-defined]
     pid = kvm.driver.store.pid(instance.name)
     opened = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():

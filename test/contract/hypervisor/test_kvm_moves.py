@@ -39,13 +39,13 @@ def test_guest_goes_on_where_it_was(pair: Pair) -> None:
     after = pair.target.driver.store.find(made.name).runtime
     assert (after.machine, after.places) == (before.machine, before.places)
     assert after.machine.startswith("pc-i440fx-")
-    assert pair.source.left() == []
+    assert pair.source.list_leftovers() == []
     assert not list((pair.target.paths.kvm / "key").iterdir())
     pair.target.driver.finish_target(made, {}, success=True)
     pair.source.driver.finish_source(made, success=True, live=True)
     pair.target.driver.stop(made.name, force=True)
     pair.target.driver.cleanup(made.name)
-    assert pair.target.left() == []
+    assert pair.target.list_leftovers() == []
 
 
 def test_guest_that_stands_still_meanwhile(pair: Pair) -> None:
@@ -58,7 +58,10 @@ def test_restarted_node_daemons_go_on_at_any_step(pair: Pair) -> None:
     made, disks = pair.start()
 
     def restart() -> None:
-        pair.source.driver, pair.target.driver = pair.source.fresh(), pair.target.fresh()
+        pair.source.driver, pair.target.driver = (
+            pair.source.make_driver(),
+            pair.target.make_driver(),
+        )
 
     info = pair.source.driver.migration_info(made)
     restart()
@@ -68,7 +71,7 @@ def test_restarted_node_daemons_go_on_at_any_step(pair: Pair) -> None:
     assert pair.target.driver.list_names() == []
     pair.source.driver.migrate(made, where, live=True)
     restart()
-    assert pair.ended(made).status is MigrationState.COMPLETED
+    assert pair.await_end(made).status is MigrationState.COMPLETED
     restart()
     assert pair.source.driver.list_names() == []
     pair.target.driver.finish_target(made, info, success=True)
@@ -84,7 +87,7 @@ def test_there_and_back_again(pair: Pair) -> None:
     back.move(made, disks)
     pair.wait_letters(pair.source, made)
     assert pair.target.driver.info(made.name) is None
-    assert pair.target.left() == []
+    assert pair.target.list_leftovers() == []
 
 
 def test_two_guests_arrive_at_a_time(pair: Pair) -> None:
@@ -120,7 +123,7 @@ def test_guest_with_less_privilege(pair: Pair) -> None:
     made, disks = pair.start(security_model="user", security_domain="nobody", use_chroot=True)
     pair.move(made, disks)
     pair.check(made, "target")
-    assert pair.source.left() == []
+    assert pair.source.list_leftovers() == []
 
 
 @pytest.mark.root
@@ -142,7 +145,7 @@ def test_a_node_routes_to_a_guest_only_when_it_has_arrived(pair: Pair) -> None:
 
     assert routes(pair.source).startswith("192.0.2.99")
     info = pair.begin(made, disks)
-    assert pair.ended(made).status is MigrationState.COMPLETED
+    assert pair.await_end(made).status is MigrationState.COMPLETED
     assert routes(pair.target) == ""
     pair.target.driver.finish_target(made, info, success=True)
     assert routes(pair.target).startswith("192.0.2.99")
@@ -160,7 +163,7 @@ def test_memory_fetched_after_the_switch(pair: Pair) -> None:
         migration_bandwidth=40,
     )
     info = pair.begin(made, disks)
-    pair.ended(made)
+    pair.await_end(made)
     assert pair.settle(made, info) == "target"
     pair.check(made, "target")
 
@@ -185,7 +188,7 @@ def test_progress_and_end_by_the_administrator(pair: Pair) -> None:
     for _ in range(2):
         pair.source.driver.finish_source(made, success=False, live=True)
     pair.check(made, "source")
-    assert pair.target.left() == []
+    assert pair.target.list_leftovers() == []
     assert not list((pair.source.paths.kvm / "key").iterdir())
 
 
@@ -195,7 +198,7 @@ def test_cancel_before_the_target_is_ended(pair: Pair) -> None:
     pair.source.driver.finish_source(made, success=False, live=True)
     pair.check(made, "source")
     pair.target.driver.finish_target(made, info, success=False)
-    assert pair.target.left() == []
+    assert pair.target.list_leftovers() == []
 
 
 def test_a_second_attempt_after_a_failed_one(pair: Pair) -> None:
@@ -213,7 +216,7 @@ def test_target_dies_while_it_receives(pair: Pair) -> None:
     info = pair.begin(made, disks)
     pair.wait_letters(pair.source, made, 26)
     pair.target.crash(made.name)
-    found = pair.ended(made)
+    found = pair.await_end(made)
     assert found.status is MigrationState.FAILED
     assert found.error
     assert pair.settle(made, info) == "source"
@@ -235,7 +238,7 @@ def test_target_dies_without_having_run_the_guest(pair: Pair) -> None:
     """All was sent, the source is paused; only what the journal says tells that it may go on."""
     made, disks = pair.start()
     info = pair.begin(made, disks, live=False)
-    assert pair.ended(made).status is MigrationState.COMPLETED
+    assert pair.await_end(made).status is MigrationState.COMPLETED
     assert pair.source.driver.info(made.name) is None
     pair.target.crash(made.name)
     with pytest.raises(errors.HypervisorError, match="did not arrive"):
@@ -248,7 +251,7 @@ def test_target_dies_after_it_has_run_the_guest(pair: Pair) -> None:
     """The disk has changed since; to go on at the source would damage it."""
     made, disks = pair.start()
     info = pair.begin(made, disks)
-    assert pair.ended(made).status is MigrationState.COMPLETED
+    assert pair.await_end(made).status is MigrationState.COMPLETED
     pair.target.driver.finish_target(made, info, success=True)
     pair.wait_letters(pair.target, made)
     pair.target.crash(made.name)
@@ -264,7 +267,7 @@ def test_source_dies_while_it_sends(pair: Pair) -> None:
     made, disks = slow(pair)
     info = pair.begin(made, disks)
     pair.source.crash(made.name)
-    found = pair.ended(made)
+    found = pair.await_end(made)
     assert found.status is MigrationState.FAILED
     assert "has ended" in (found.error or "")
     pair.target.driver.finish_target(made, info, success=False)
@@ -277,9 +280,9 @@ def test_source_dies_while_it_sends(pair: Pair) -> None:
 def test_source_dies_after_it_has_sent_everything(pair: Pair) -> None:
     made, disks = pair.start()
     info = pair.begin(made, disks)
-    assert pair.ended(made).status is MigrationState.COMPLETED
+    assert pair.await_end(made).status is MigrationState.COMPLETED
     pair.source.crash(made.name)
-    assert pair.ended(made).status is MigrationState.COMPLETED
+    assert pair.await_end(made).status is MigrationState.COMPLETED
     pair.target.driver.finish_target(made, info, success=True)
     assert pair.settle(made, info) == "target"
     pair.check(made, "target")
@@ -289,7 +292,7 @@ def test_a_guest_that_has_arrived_waits_until_it_is_told_to_run(pair: Pair) -> N
     """So it can still be given back to the source, whose memory fits the disks."""
     made, disks = pair.start()
     info = pair.begin(made, disks)
-    assert pair.ended(made).status is MigrationState.COMPLETED
+    assert pair.await_end(made).status is MigrationState.COMPLETED
     assert pair.source.driver.list_names() == pair.target.driver.list_names() == []
     pair.target.driver.finish_target(made, info, success=False)
     pair.source.driver.finish_source(made, success=False, live=True)
@@ -322,7 +325,7 @@ class Cable:
         with self._listener, contextlib.suppress(OSError):
             near, _ = self._listener.accept()
             with near, socket.create_connection(address) as far:
-                back = threading.Thread(target=self._back, args=(far, near))
+                back = threading.Thread(target=self._pump, args=(far, near))
                 back.start()
                 self._forth(near, far)
                 for sock in (near, far):
@@ -343,7 +346,7 @@ class Cable:
                 self.sent += len(data)
 
     @staticmethod
-    def _back(far: socket.socket, near: socket.socket) -> None:
+    def _pump(far: socket.socket, near: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := far.recv(65536):
                 near.sendall(data)

@@ -21,7 +21,7 @@ def test_somebody_else_cannot_send_or_receive(pair: Pair) -> None:
     info = pair.source.driver.migration_info(made)
     where = pair.target.driver.accept(made, disks, {**info, "key": "00" * 32}, "127.0.0.1")
     pair.source.driver.migrate(made, where, live=True)
-    assert pair.ended(made).status is MigrationState.FAILED
+    assert pair.await_end(made).status is MigrationState.FAILED
     assert pair.settle(made, info) == "source"
     pair.check(made, "source")
 
@@ -55,7 +55,7 @@ def test_what_cannot_be_received(pair: Pair) -> None:
         accept(made, disks, info, "192.0.2.1")
     with pytest.raises(errors.HypervisorError, match="taken over"):
         pair.source.driver.accept(made, disks, info, "127.0.0.1")
-    assert pair.target.left() == []
+    assert pair.target.list_leftovers() == []
     with pytest.raises(errors.HypervisorError, match="not an address"):
         pair.source.driver.migrate(made, "no such host", live=True)
     pair.check(made, "source")
@@ -68,7 +68,7 @@ def test_leftovers_of_a_move_are_told_apart_from_a_guest(pair: Pair) -> None:
         pair.target.driver.start(made, disks)
     pair.target.driver.stop(made.name, force=True)
     pair.target.driver.cleanup(made.name)
-    assert pair.target.left() == []
+    assert pair.target.list_leftovers() == []
     assert pair.settle(made, {}) == "source"
 
 

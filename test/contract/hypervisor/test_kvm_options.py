@@ -40,7 +40,7 @@ def accepted(kvm: Any, **chosen: Any) -> bool:
     runs = kvm.driver.info(instance.name) is not None
     kvm.driver.stop(instance.name, force=True)
     kvm.driver.cleanup(instance.name)
-    return runs and kvm.left() == []
+    return runs and kvm.list_leftovers() == []
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_guest_boots_from_the_floppy(kvm: Any, tmp_path: Path) -> None:
 def test_devices_that_a_file_cannot_be_are_refused(kvm: Any) -> None:
     with pytest.raises(errors.HypervisorError, match="SCSI device"):
         kvm.start(kvm.instance(disk_type="scsi-block"))
-    assert kvm.left() == []
+    assert kvm.list_leftovers() == []
 
 
 def has_spice(kvm: Any) -> bool:
@@ -154,7 +154,7 @@ def test_guest_with_a_missing_password_never_runs(kvm: Any, tmp_path: Path) -> N
     )
     with pytest.raises(errors.HypervisorError, match="is empty"):
         kvm.start(instance)
-    assert kvm.left() == []
+    assert kvm.list_leftovers() == []
     assert kvm.driver.list_names() == []
 
 
@@ -192,7 +192,7 @@ def test_guest_is_kept_to_processors(kvm: Any) -> None:
 def test_model_of_a_processor_that_needs_hardware(kvm: Any) -> None:
     with pytest.raises(errors.HypervisorError, match="requires KVM"):
         kvm.start(kvm.instance(cpu_type="host"))
-    assert kvm.left() == []
+    assert kvm.list_leftovers() == []
 
 
 def test_builtin_parameters_lack_only_the_kernel(kvm: Any) -> None:

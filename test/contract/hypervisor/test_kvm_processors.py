@@ -42,7 +42,7 @@ def test_more_processors(kvm: Any, machine: str) -> None:
     for _ in range(2):
         kvm.driver.set_vcpus(with_vcpus(instance, 3))
     assert len(threads(kvm, instance)) == 3
-    assert kvm.fresh().info(instance.name).vcpus == 3
+    assert kvm.make_driver().info(instance.name).vcpus == 3
     with pytest.raises(errors.HotplugError, match="was started with 1 processors"):
         kvm.driver.set_vcpus(with_vcpus(instance, 0))
     with pytest.raises(errors.HotplugError, match="4 processors at most, not 5"):
@@ -59,7 +59,7 @@ def test_a_guest_without_room_is_told(kvm: Any) -> None:
         kvm.driver.set_vcpus(with_vcpus(instance, 2))
 
 
-def as_with_hardware(rack: Rack, instance: NodeInstance) -> None:
+def pretend_hardware(rack: Rack, instance: NodeInstance) -> None:
     """Let the driver believe that the node's processor runs the guest.
 
     In software QEMU may die some time after a processor has gone, so a test ends with that.
@@ -74,7 +74,7 @@ def test_a_processor_that_the_guest_gives_back(kvm: Any) -> None:
     kvm.driver.set_vcpus(with_vcpus(instance, 3))
     with pytest.raises(errors.HotplugError, match="cannot safely take processors away"):
         kvm.driver.set_vcpus(with_vcpus(instance, 2))
-    as_with_hardware(kvm, instance)
+    pretend_hardware(kvm, instance)
     kvm.driver.set_vcpus(with_vcpus(instance, 2))
     assert kvm.driver.info(instance.name).vcpus == len(threads(kvm, instance)) == 2
     assert len(kvm.driver.store.find(instance.name).runtime.processors) == 1
@@ -85,7 +85,7 @@ def test_a_guest_that_keeps_its_processors(kvm: Any, monkeypatch: Any) -> None:
     instance = kvm.instance(max_vcpus=2)
     kvm.start(instance, boot_sectors.deaf)
     kvm.driver.set_vcpus(with_vcpus(instance, 2))
-    as_with_hardware(kvm, instance)
+    pretend_hardware(kvm, instance)
     with pytest.raises(errors.HotplugError):
         kvm.driver.set_vcpus(with_vcpus(instance, 1))
     assert kvm.driver.info(instance.name).vcpus == len(threads(kvm, instance)) == 2

@@ -46,7 +46,7 @@ def pid(rack: Rack, name: str = NAME) -> int:
     return int(process.run_checked(words, timeout=10).stdout)
 
 
-def inside(rack: Rack, command: str) -> process.Result:
+def run_inside(rack: Rack, command: str) -> process.Result:
     """Run a command of the container's shell in it, with the rights of its first process."""
     words = ["lxc-attach", "-P", str(rack.paths.lxc), "-n", NAME, "--", "/bin/sh", "-c", command]
     return process.run(words, timeout=20)
@@ -70,7 +70,7 @@ def test_memory_and_processors_are_limited(lxc: Any) -> None:
 def test_more_memory_than_allowed_is_not_had(lxc: Any) -> None:
     lxc.start(lxc.instance())
     hungry = "x=0123456789abcdef; while :; do x=$x$x; done"
-    assert not inside(lxc, hungry).ok
+    assert not run_inside(lxc, hungry).ok
     assert lxc.driver.info(NAME).memory == 16
 
 
@@ -105,18 +105,18 @@ def test_memory_in_use_is_not_taken_away(lxc: Any) -> None:
 def wait_console(rack: Rack, text: str, times: int = 1) -> None:
     path = rack.paths.lxc_log / f"{NAME}.console.log"
 
-    def seen() -> bool | None:
+    def has_text() -> bool | None:
         return (path.exists() and path.read_text().count(text) >= times) or None
 
-    assert retry.retry_until(seen, timeout=20), path.read_text() if path.exists() else "no log"
+    assert retry.retry_until(has_text, timeout=20), path.read_text() if path.exists() else "no log"
 
 
 def test_only_the_devices_of_the_list_can_be_used(lxc: Any) -> None:
     lxc.start(lxc.instance(devices="c 1:3 rw, c 1:5 rw, c 5:* rw, c 136:* rw, b 7:* m"))
-    assert inside(lxc, "echo x > /dev/null").ok
-    assert "not permitted" in inside(lxc, "cat /dev/urandom").stderr
-    assert inside(lxc, "mknod /disk b 7:0 7 0 || mknod /disk b 7 0").ok
-    assert "not permitted" in inside(lxc, "cat /disk").stderr
+    assert run_inside(lxc, "echo x > /dev/null").ok
+    assert "not permitted" in run_inside(lxc, "cat /dev/urandom").stderr
+    assert run_inside(lxc, "mknod /disk b 7:0 7 0 || mknod /disk b 7 0").ok
+    assert "not permitted" in run_inside(lxc, "cat /disk").stderr
 
 
 def test_it_is_confined_where_the_kernel_has_apparmor(lxc: Any) -> None:
@@ -155,9 +155,9 @@ def test_name_terminals_and_added_lines(lxc: Any) -> None:
     lxc.start(instance)
     environment = Path(f"/proc/{pid(lxc)}/environ").read_text().split("\0")
     assert {"COLOUR=red,green", "TEA=yes"} <= set(environment)
-    assert inside(lxc, "cat /proc/sys/kernel/hostname").stdout == f"{NAME}\n"
-    assert inside(lxc, "ls /dev").stdout.split().count("tty2") == 1
-    assert "tty3" not in inside(lxc, "ls /dev").stdout
+    assert run_inside(lxc, "cat /proc/sys/kernel/hostname").stdout == f"{NAME}\n"
+    assert run_inside(lxc, "ls /dev").stdout.split().count("tty2") == 1
+    assert "tty3" not in run_inside(lxc, "ls /dev").stdout
 
 
 def test_console_log_and_stop_by_signal(lxc: Any) -> None:
@@ -177,7 +177,7 @@ def test_reboot_starts_anew_and_keeps_the_root(lxc: Any) -> None:
     lxc.driver.reboot(instance, disks)
     wait_console(lxc, "guest is up", times=2)
     assert pid(lxc) != first
-    assert inside(lxc, "cat /data").stdout == "precious"
+    assert run_inside(lxc, "cat /data").stdout == "precious"
 
 
 def test_paused_container_still_runs(lxc: Any) -> None:
@@ -207,7 +207,7 @@ def card(mode: str, link: str, ip: str | None = None) -> NodeNic:
 def test_card_on_a_bridge(lxc: Any, bridge: str) -> None:
     lxc.start(lxc.instance(nics=(card(NicMode.BRIDGED, bridge), card(NicMode.BRIDGED, bridge))))
     assert len(os.listdir(f"/sys/class/net/{bridge}/brif")) == 2
-    said = inside(lxc, "ip link").stdout
+    said = run_inside(lxc, "ip link").stdout
     assert "aa:00:00:12:34:56" in said
     assert "eth0" in said
     assert "eth1" in said
@@ -240,12 +240,12 @@ def test_routed_card(lxc: Any) -> None:
     for name in ("proxy_arp", "forwarding"):
         path = Path("/proc/sys/net/ipv4/conf") / route["dev"] / name
         assert path.read_text() == "1\n"
-    assert "203.0.113.7" in inside(lxc, "ip addr").stdout
+    assert "203.0.113.7" in run_inside(lxc, "ip addr").stdout
 
 
 def test_without_cards_there_is_no_network_of_the_node(lxc: Any) -> None:
     lxc.start(lxc.instance())
-    assert inside(lxc, "ls /sys/class/net").stdout.split() == ["lo"]
+    assert run_inside(lxc, "ls /sys/class/net").stdout.split() == ["lo"]
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_card_that_cannot_be(lxc: Any, nic: NodeNic, text: str) -> None:
     instance = lxc.instance(nics=(nic,))
     with pytest.raises(errors.HypervisorError, match=text):
         lxc.driver.start(instance, lxc.disks(instance))
-    assert lxc.left() == []
+    assert lxc.list_leftovers() == []
 
 
 def test_further_disk_is_a_device(lxc: Any, tmp_path: Path) -> None:
@@ -271,8 +271,8 @@ def test_further_disk_is_a_device(lxc: Any, tmp_path: Path) -> None:
         instance = lxc.instance()
         disks = [*lxc.disks(instance), _disk(device)]
         lxc.driver.start(instance, disks)
-        assert inside(lxc, "cat /dev/disk1").stdout.startswith("second disk")
-        assert inside(lxc, "echo changed > /dev/disk1").ok
+        assert run_inside(lxc, "cat /dev/disk1").stdout.startswith("second disk")
+        assert run_inside(lxc, "echo changed > /dev/disk1").ok
         lxc.driver.stop(NAME, force=True)
     assert backing.read_bytes().startswith(b"changed")
 
@@ -304,12 +304,12 @@ def test_further_file_gets_a_device_while_the_container_runs(lxc: Any, tmp_path:
     disks = [*lxc.disks(instance), _disk(str(second))]
     for _ in range(2):
         lxc.driver.start(instance, disks)
-        assert inside(lxc, "cat /dev/disk1").stdout.startswith("second disk")
+        assert run_inside(lxc, "cat /dev/disk1").stdout.startswith("second disk")
         assert str(second) in loop_files()
         lxc.driver.stop(NAME, force=True)
     lxc.driver.cleanup(NAME)
     assert str(second) not in loop_files()
-    assert lxc.left() == []
+    assert lxc.list_leftovers() == []
 
 
 def test_further_disk_that_is_not_there(lxc: Any, tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_further_disk_that_is_not_there(lxc: Any, tmp_path: Path) -> None:
     with pytest.raises(errors.HypervisorError, match=r"disk 2, .*No such file"):
         lxc.driver.start(instance, disks)
     assert str(first) not in loop_files()
-    assert lxc.left() == []
+    assert lxc.list_leftovers() == []
 
 
 def loop_files() -> str:
@@ -335,7 +335,7 @@ def test_disk_without_an_init(lxc: Any) -> None:
     trees.image(Path(disks[0].path), programs)
     with pytest.raises(errors.HypervisorError, match=r'No such file.*"/sbin/init".*\(see '):
         lxc.driver.start(instance, disks)
-    assert lxc.left() == []
+    assert lxc.list_leftovers() == []
     assert lxc.driver.list_names() == []
 
 
@@ -343,7 +343,7 @@ def test_wrong_line_is_told_in_the_words_of_lxc(lxc: Any) -> None:
     instance = lxc.instance(extra_config="lxc.no.such.key=1")
     with pytest.raises(errors.HypervisorError, match=r"lxc\.no\.such\.key"):
         lxc.driver.start(instance, lxc.disks(instance))
-    assert lxc.left() == []
+    assert lxc.list_leftovers() == []
 
 
 def test_start_that_takes_too_long_is_ended(lxc: Any, tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_start_that_takes_too_long_is_ended(lxc: Any, tmp_path: Path) -> None:
         lxc.driver.start(instance, lxc.disks(instance))
     assert time.monotonic() - begin < 30
     assert lxc.driver.list_names() == []
-    assert lxc.left() == []
+    assert lxc.list_leftovers() == []
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_parameters_are_checked(lxc: Any, hvparams: dict[str, Any], text: str) -
     instance = lxc.instance(**hvparams)
     with pytest.raises(errors.HypervisorError, match=text):
         lxc.driver.start(instance, lxc.disks(instance))
-    assert lxc.left() == []
+    assert lxc.list_leftovers() == []
 
 
 def test_container_whose_first_process_ended(lxc: Any) -> None:
@@ -388,13 +388,13 @@ def test_container_whose_first_process_ended(lxc: Any) -> None:
     lxc.start(lxc.instance())
     os.kill(pid(lxc), signal.SIGKILL)
 
-    def ended() -> bool | None:
+    def has_ended() -> bool | None:
         return lxc.driver.info(NAME) is None or None
 
-    assert retry.retry_until(ended, timeout=10)
+    assert retry.retry_until(has_ended, timeout=10)
     lxc.driver.stop(NAME, force=True)
     lxc.driver.cleanup(NAME)
-    assert lxc.left() == []
+    assert lxc.list_leftovers() == []
 
 
 def test_monitor_that_is_killed_leaves_no_second_copy(lxc: Any) -> None:

@@ -48,7 +48,7 @@ class Side:
     def driver(self) -> XenHypervisor:
         """That of a daemon which has just started; programs are those of this node from now on."""
         self.monkeypatch.setenv(ROOTDIR_VARIABLE, str(self.rack.paths.root))
-        driver = self.rack.fresh()
+        driver = self.rack.make_driver()
         assert isinstance(driver, XenHypervisor)
         return driver
 

@@ -38,13 +38,17 @@ NARROW = {
 
 def test_every_option_is_read() -> None:
     wanted, have, wrong = [], [], []
-    for program, commands in contract.recorded("cli").items():
+    for program, commands in contract.read_recorded("cli").items():
         for name, facts in commands.items():
             command = contract.find_command(f"{program} {name}")
             for flag, kind in facts["options"].items():
                 for text in values(flag, kind):
                     wanted.append(item := f"{program} {name} {flag} {text}".rstrip())
-                    problem = "no such command" if command is None else trouble(command, flag, text)
+                    problem = (
+                        "no such command"
+                        if command is None
+                        else explain_refusal(command, flag, text)
+                    )
                     if not problem:
                         have.append(item)
                     elif command is not None:
@@ -66,7 +70,7 @@ def values(flag: str, kind: Any) -> Iterator[str]:
         yield from VALUES[kind]
 
 
-def trouble(command: Any, flag: str, text: str) -> str:
+def explain_refusal(command: Any, flag: str, text: str) -> str:
     """Why the option is not read, in both forms of a long one; empty if it is."""
     lines = [[flag, text]] if text else [[flag]]
     if text and flag.startswith("--"):
@@ -85,4 +89,4 @@ def trouble(command: Any, flag: str, text: str) -> str:
 @pytest.mark.parametrize("flag", ["--priority", "--submit", "--reason", "--dry-run"])
 def test_options_of_jobs_are_asked_for_by_the_table(flag: str) -> None:
     """The table itself is whole: a command that submits jobs has these."""
-    assert flag in contract.recorded("cli")["gnt-instance"]["startup"]["options"]
+    assert flag in contract.read_recorded("cli")["gnt-instance"]["startup"]["options"]

@@ -10,8 +10,8 @@ import contract
 from effects import EFFECTS
 
 
-def wanted() -> list[str]:
-    table = contract.recorded("params")
+def list_parameters() -> list[str]:
+    table = contract.read_recorded("params")
     nested = [
         f"{kind} {group} {name}"
         for kind in ("hypervisor", "disk")
@@ -27,7 +27,7 @@ def wanted() -> list[str]:
 
 
 def test_every_parameter_has_an_effect_that_a_test_observes() -> None:
-    names = wanted()
+    names = list_parameters()
     unknown = [item for item in EFFECTS if not item.endswith("*") and item not in names]
     assert not unknown
     contract.hold("parameters with an effect", names, [item for item in names if proof(item)])

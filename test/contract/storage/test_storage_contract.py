@@ -114,7 +114,7 @@ def _mounted(template: str, tmp_path: Path) -> Bench:
 
 
 def _need_devices() -> None:
-    reason = loop_lvm.why_not()
+    reason = loop_lvm.explain_unavailable()
     if reason:
         pytest.skip(reason)
 

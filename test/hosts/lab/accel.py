@@ -24,7 +24,7 @@ def accelerator() -> str:
     made = kernel()
     argv = ["qemu-system-x86_64", "-accel", "kvm", "-cpu", "host", "-m", "256", "-nodefaults"]
     argv += ["-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio"]
-    argv += ["-kernel", str(made.image), "-initrd", str(initramfs.of_instance(made))]
+    argv += ["-kernel", str(made.image), "-initrd", str(initramfs.make_for_instance(made))]
     argv += ["-append", "console=ttyS0 quiet panic=-1 tiny.off"]
     try:
         ran = subprocess.run(

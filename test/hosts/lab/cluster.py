@@ -16,7 +16,7 @@ from lab.channel import Ran
 from lab.kernel import kernel
 from lab.machine import Machine, Spec, boot, check_host
 from lab.network import Network
-from lab.place import REPOSITORY, LabError, locked, run_directory
+from lab.place import REPOSITORY, LabError, lock, run_directory
 
 DOMAIN = "example.com"
 CLUSTER = f"cluster.{DOMAIN}"
@@ -205,7 +205,7 @@ def tiny(directory: Path) -> dict[Path, Path]:
     target.mkdir()
     shutil.copy(made.image, target / "vmlinux")
     shutil.copy(made.packed, target / "vmlinuz")
-    shutil.copy(initramfs.of_instance(made), target / "initrd")
+    shutil.copy(initramfs.make_for_instance(made), target / "initrd")
     return {target: Path("/opt/tiny")}
 
 
@@ -253,7 +253,7 @@ def running(count: int = 3) -> Iterator[Cluster]:
 def bring_up(cluster: Cluster, directory: Path) -> str:
     """Start what was saved in the directory, or make it and save it; tells which."""
     machines, saved = [node.machine for node in cluster.nodes], directory / "made"
-    with locked("made", directory):
+    with lock("made", directory):
         if not saved.exists():
             boot(machines)
             cluster.make()

@@ -77,7 +77,7 @@ def _renumber(tree: Path, version: str) -> None:
         version_trees.replace(tree / name, old.format(NOW), old.format(version))
 
 
-def newer(package: Path, directory: Path) -> Path:
+def make_newer(package: Path, directory: Path) -> Path:
     """The same package with a higher version, in ``directory``."""
     with tempfile.TemporaryDirectory(dir=directory) as place:
         _dpkg("--raw-extract", str(package), place)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab.place import REPOSITORY, cache, locked
+from lab.place import REPOSITORY, cache, lock
 
 TARGET = REPOSITORY / "doc" / "reference" / "faults.md"
 _HEAD = """\
@@ -70,19 +70,19 @@ class Book:
 
         Other processes of the same run may do so at the same time.
         """
-        targets = [_of_this_run(), *([TARGET] if os.environ.get("UPDATE_RECORDED") else [])]
-        with locked("faults"):
+        targets = [_find_table(), *([TARGET] if os.environ.get("UPDATE_RECORDED") else [])]
+        with lock("faults"):
             for target in targets if self._cases else []:
                 known = target.read_text(encoding="utf-8") if target.exists() else ""
                 target.write_text(self.text(known), encoding="utf-8")
 
 
-def new() -> None:
+def begin() -> None:
     """Begin the table of a run."""
-    _of_this_run().unlink(missing_ok=True)
+    _find_table().unlink(missing_ok=True)
 
 
-def _of_this_run() -> Path:
+def _find_table() -> Path:
     return cache() / "faults.md"
 
 

@@ -43,15 +43,15 @@ _DIRECTORIES = ("bin", "dev", "proc", "sys", "tmp", "newroot", "lower", "upper",
 _DIRECTORY, _FILE, _LINK = 0o040755, 0o100755, 0o120777
 
 
-def of_machine(kernel: Kernel) -> Path:
+def make_for_machine(kernel: Kernel) -> Path:
     return _archive("machine", kernel, SOURCES / "init.machine", MACHINE_MODULES)
 
 
-def of_server(kernel: Kernel) -> Path:
+def make_for_server(kernel: Kernel) -> Path:
     return _archive("server", kernel, SOURCES / "init.server", SERVER_MODULES)
 
 
-def of_instance(kernel: Kernel) -> Path:
+def make_for_instance(kernel: Kernel) -> Path:
     return _archive("instance", kernel, SOURCES / "init.instance", INSTANCE_MODULES)
 
 

@@ -108,14 +108,14 @@ def elf_inside(image: bytes) -> bytes:
     for magic in (_XZ, _GZIP):
         at = image.find(magic)
         while at >= 0:
-            data = _unpacked(magic, image[at:])
+            data = _unpack(magic, image[at:])
             if data.startswith(b"\x7fELF"):
                 return data
             at = image.find(magic, at + 1)
     raise LabError("the kernel image is packed in a way that is not known here")
 
 
-def _unpacked(magic: bytes, data: bytes) -> bytes:
+def _unpack(magic: bytes, data: bytes) -> bytes:
     try:
         if magic == _XZ:
             return lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(data)

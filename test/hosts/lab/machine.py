@@ -126,7 +126,7 @@ class Machine:
         argv = ["nice", "-n", str(self.niceness), "setpriv", "--pdeathsig", "KILL"]
         argv += [QEMU, *self._options()]
         if self._network is not None:
-            argv = self._network.inside(argv)
+            argv = self._network.wrap(argv)
         with (self.directory / "qemu.log").open("wb") as log:
             try:
                 self._process = subprocess.Popen(
@@ -230,7 +230,7 @@ class Machine:
         options += ["-device", "virtserialport,chardev=agent,name=lab.agent"]
         options += ["-object", "rng-random,id=rng0,filename=/dev/urandom"]
         options += ["-device", "virtio-rng-pci,rng=rng0"]
-        options += self._root() + self._shared("lab", self.share, writable=True)
+        options += self._root() + self._share("lab", self.share, writable=True)
         for number, path in enumerate(self._disks):
             drive = f"if=none,id=d{number},file={path},format=raw,cache=unsafe,discard=unmap"
             options += ["-drive", drive]
@@ -245,13 +245,13 @@ class Machine:
         return [*options, "-append", self._command_line()]
 
     def _initramfs(self) -> Path:
-        return initramfs.of_machine(kernel())
+        return initramfs.make_for_machine(kernel())
 
     def _root(self) -> list[str]:
         """What the root is made of."""
-        options = self._shared("root", Path("/")) + self._shared("modules", kernel().modules)
+        options = self._share("root", Path("/")) + self._share("modules", kernel().modules)
         for tag, path in self._more_shares():
-            options += self._shared(tag, path)
+            options += self._share(tag, path)
         return options
 
     def _more_shares(self) -> list[tuple[str, Path]]:
@@ -259,7 +259,7 @@ class Machine:
         return layers + [(f"share{n}", path) for n, path in enumerate(self.spec.shares)]
 
     @staticmethod
-    def _shared(tag: str, path: Path, writable: bool = False) -> list[str]:
+    def _share(tag: str, path: Path, writable: bool = False) -> list[str]:
         rights = "" if writable else ",readonly=on"
         fsdev = f"{_NINE},id={tag}{rights},path={path}"
         return ["-fsdev", fsdev, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]

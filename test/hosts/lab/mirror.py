@@ -22,15 +22,15 @@ def state(node: Node, minor: int = 0) -> dict[str, str]:
     return dict(word.split(":", 1) for word in words if ":" in word)
 
 
-def until(node: Node, limit: float = 90.0, minor: int = 0, **wanted: str) -> dict[str, str]:
+def await_state(node: Node, limit: float = 90.0, minor: int = 0, **wanted: str) -> dict[str, str]:
     """Wait until a device is in a state; raises LabError with what it was instead."""
 
-    def reached() -> dict[str, str] | None:
+    def read_reached() -> dict[str, str] | None:
         now = state(node, minor)
         return now if all(now.get(key) == value for key, value in wanted.items()) else None
 
     what = f"DRBD of {node}: {wanted}, last {state(node, minor)}"
-    found: dict[str, str] = wait_for(what, reached, limit, 1.0)
+    found: dict[str, str] = wait_for(what, read_reached, limit, 1.0)
     return found
 
 

@@ -9,7 +9,7 @@ import subprocess
 from types import TracebackType
 from typing import Self
 
-from lab.place import LabError, locked
+from lab.place import LabError, lock
 
 PREFIX = "ganeti-lab-"
 _count = itertools.count()
@@ -40,7 +40,7 @@ class Network:
         self.ip("link", "set", name, "master", "br0", "up")
         return name
 
-    def inside(self, argv: list[str]) -> list[str]:
+    def wrap(self, argv: list[str]) -> list[str]:
         """The same command inside the name space."""
         return ["ip", "netns", "exec", self.name, *argv]
 
@@ -61,7 +61,7 @@ class Network:
 
 def remove_stale() -> None:
     """Remove name spaces of runs that were killed."""
-    with locked("network"):
+    with lock("network"):
         words = ["ip", "netns", "list"]
         listed = subprocess.run(words, capture_output=True, text=True, check=False)
         for name, pid in re.findall(rf"^({PREFIX}(\d+)\S*)", listed.stdout, re.M):

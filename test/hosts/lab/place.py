@@ -51,7 +51,7 @@ def run_directory() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def locked(what: str, directory: Path | None = None) -> Iterator[None]:
+def lock(what: str, directory: Path | None = None) -> Iterator[None]:
     """Keep other processes of the lab from doing the same; blocks until they are done.
 
     ``directory`` is known to those alone who shall wait for each other; the cache if not given.
@@ -68,7 +68,7 @@ def being_made(target: Path) -> Iterator[Path]:
     Of several processes one makes it after the other; what the second one makes is thrown away.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    with locked(target.name):
+    with lock(target.name):
         made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         made.chmod(0o755)
         try:

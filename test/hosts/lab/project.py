@@ -16,7 +16,7 @@ import sysconfig
 from pathlib import Path
 
 from lab.machine import Machine
-from lab.place import REPOSITORY, LabError, locked
+from lab.place import REPOSITORY, LabError, lock
 
 PARTS = ("ganeti", "daemons", "os", "tools", "test/contract", "test/support")
 VENV = Path(sys.prefix)
@@ -31,7 +31,7 @@ def shares(directory: Path) -> dict[Path, Path]:
         raise LabError("run the lab with the interpreter of .venv (make .venv/dev.stamp)")
     copy = directory / "code"
     # One process at a time: two that compile the same module may use the same temporary file.
-    with locked("compile"):
+    with lock("compile"):
         for part in ("ganeti", "daemons"):
             # What is compiled already stays so.
             if not compileall.compile_dir(REPOSITORY / part, quiet=2, workers=os.cpu_count() or 1):

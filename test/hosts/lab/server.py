@@ -71,7 +71,7 @@ class Server(Machine):
         return [self._system, *self._disks]
 
     def _initramfs(self) -> Path:
-        return initramfs.of_server(kernel())
+        return initramfs.make_for_server(kernel())
 
     def _root(self) -> list[str]:
         drive = f"if=none,id=root,file={self._system},format=qcow2,cache=unsafe,discard=unmap"
@@ -232,7 +232,7 @@ def _serial_log(guest: str) -> str:
     return f"/var/log/ganeti/kvm/{guest}-serial.log"
 
 
-def kept() -> Path | None:
+def find_store() -> Path | None:
     """Where servers are kept between runs; None: nowhere."""
     given = os.environ.get(STATE)
     return Path(given).absolute() if given else None

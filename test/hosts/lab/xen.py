@@ -43,7 +43,7 @@ SERVICES = """
 
 def options(kernel: Kernel, command_line: str) -> list[str]:
     """QEMU starts Xen itself; domain 0's kernel and initramfs are its multiboot modules."""
-    modules = f"{kernel.packed} {_escaped(command_line)},{initramfs.of_machine(kernel)}"
+    modules = f"{kernel.packed} {_escaped(command_line)},{initramfs.make_for_machine(kernel)}"
     return ["-kernel", str(_hypervisor()), "-append", _COMMAND_LINE, "-initrd", modules]
 
 

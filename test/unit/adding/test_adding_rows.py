@@ -21,7 +21,7 @@ WITHOUT = {
 }
 
 
-def _tried() -> dict[str, list[str]]:
+def _list_tested_rows() -> dict[str, list[str]]:
     """Row -> test files that name it in ``ROWS``."""
     found: dict[str, list[str]] = {}
     for path in sorted(Path(__file__).parent.glob("test_adding_*.py")):
@@ -34,7 +34,7 @@ def _tried() -> dict[str, list[str]]:
 
 
 def test_each_row_has_a_test_and_each_test_a_row() -> None:
-    tried = _tried()
+    tried = _list_tested_rows()
     assert {row for row in adding_table.rows() if row not in tried} == WITHOUT
     assert {row: files for row, files in tried.items() if row not in adding_table.rows()} == {}
 

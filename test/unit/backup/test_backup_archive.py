@@ -49,13 +49,13 @@ def test_backups_are_restored_and_old_ones_go(program: str, tmp_path: Path) -> N
 def test_a_program_that_hangs_is_ended() -> None:
     known = definition.Definition("offsite", "FILE", Restic(), {})
 
-    def look() -> None:
+    def abort() -> None:
         raise errors.GenericError("ended as the user requested")
 
     argv = [sys.executable, "-c", "import time; time.sleep(60)"]
     with (
         pytest.raises(errors.GenericError, match="user requested"),
-        piping.start(known, argv, look) as child,
+        piping.start(known, argv, abort) as child,
     ):
         child.write(bytes(1 << 22))
 
@@ -141,20 +141,20 @@ def test_what_no_backup_needs_is_garbage() -> None:
         manifest(DAYS[3], f"{DAYS[2]}-0"),
     ]
 
-    def left(gone: list[str], known: list[Manifest] = backups) -> list[str]:
+    def list_garbage(gone: list[str], known: list[Manifest] = backups) -> list[str]:
         found = archive.find_garbage(names, known, "a", gone)
         return [name.removeprefix("a-") for name in names if name not in found]
 
-    assert len(left([])) == 16
-    assert f"{DAYS[0]}-0.diff" in left([DAYS[0]])
-    assert f"{DAYS[0]}.json" not in left([DAYS[0]])
-    assert not [name for name in left(DAYS[:2]) if name < DAYS[2]]
+    assert len(list_garbage([])) == 16
+    assert f"{DAYS[0]}-0.diff" in list_garbage([DAYS[0]])
+    assert f"{DAYS[0]}.json" not in list_garbage([DAYS[0]])
+    assert not [name for name in list_garbage(DAYS[:2]) if name < DAYS[2]]
     # one that is not known may need any stream
     unknown = [*backups[:3], manifest(DAYS[3], damage="it is damaged")]
-    assert left(DAYS[:3], unknown)[:3] == [f"{day}-0.diff" for day in DAYS[:3]]
+    assert list_garbage(DAYS[:3], unknown)[:3] == [f"{day}-0.diff" for day in DAYS[:3]]
     # others, and what is being made, stay
     names.extend(("b-20260101-000000.json", "a-20270101-000000-0.diff"))
-    assert left(DAYS)[-2:] == ["b-20260101-000000.json", "20270101-000000-0.diff"]
+    assert list_garbage(DAYS)[-2:] == ["b-20260101-000000.json", "20270101-000000-0.diff"]
 
 
 def test_a_damaged_note_fails_only_its_own_backup() -> None:

@@ -15,39 +15,39 @@ def at(text: str) -> float:
     return float(calendar.timegm((year, month, day, hour, 0, 0)))
 
 
-def kept(times: list[str], keep: Keep) -> list[str]:
+def list_kept(times: list[str], keep: Keep) -> list[str]:
     gone = find_removable([at(each) for each in times], keep)
     return [each for index, each in enumerate(times) if index not in gone]
 
 
 def test_the_newest_ones_stay() -> None:
     times = ["2026-01-01T01", "2026-01-02T01", "2026-01-03T01"]
-    assert kept(times, Keep(last=2)) == times[1:]
+    assert list_kept(times, Keep(last=2)) == times[1:]
 
 
 def test_the_newest_one_always_stays() -> None:
-    assert kept(["2026-01-01T01", "2026-01-02T01"], Keep()) == ["2026-01-02T01"]
+    assert list_kept(["2026-01-01T01", "2026-01-02T01"], Keep()) == ["2026-01-02T01"]
 
 
 def test_of_each_day_the_newest_stays() -> None:
     times = ["2026-01-01T01", "2026-01-01T23", "2026-01-02T05", "2026-01-02T06"]
-    assert kept(times, Keep(daily=2)) == ["2026-01-01T23", "2026-01-02T06"]
+    assert list_kept(times, Keep(daily=2)) == ["2026-01-01T23", "2026-01-02T06"]
 
 
 def test_days_without_a_backup_do_not_count() -> None:
     times = ["2026-01-01T01", "2026-02-01T01"]
-    assert kept(times, Keep(daily=2)) == times
+    assert list_kept(times, Keep(daily=2)) == times
 
 
 def test_weeks_begin_on_monday_and_cross_the_year() -> None:
     times = ["2025-12-28T10", "2025-12-29T10", "2026-01-04T10", "2026-01-05T10"]
-    assert kept(times, Keep(weekly=3)) == ["2025-12-28T10", "2026-01-04T10", "2026-01-05T10"]
+    assert list_kept(times, Keep(weekly=3)) == ["2025-12-28T10", "2026-01-04T10", "2026-01-05T10"]
 
 
 def test_rules_add_up() -> None:
     times = ["2025-11-30T10", "2025-12-31T10", "2026-01-30T10", "2026-01-31T10", "2026-01-31T11"]
     wanted = Keep(last=2, monthly=3)
-    assert kept(times, wanted) == [times[0], times[1], times[3], times[4]]
+    assert list_kept(times, wanted) == [times[0], times[1], times[3], times[4]]
 
 
 @given(

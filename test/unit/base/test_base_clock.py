@@ -46,7 +46,7 @@ class Sleeper:
         self.pauses.append(seconds)
         self.time += seconds
 
-    def until(self, results: Iterator[object], timeout: float, **options: float) -> object:
+    def retry(self, results: Iterator[object], timeout: float, **options: float) -> object:
         return retry.retry_until(
             lambda: next(results),
             timeout=timeout,
@@ -58,22 +58,22 @@ class Sleeper:
 
 def test_the_first_success_is_returned_at_once() -> None:
     sleeper = Sleeper()
-    assert sleeper.until(iter(["now"]), 10) == "now"
-    assert sleeper.until(iter([None, None, 0]), 10) == 0
+    assert sleeper.retry(iter(["now"]), 10) == "now"
+    assert sleeper.retry(iter([None, None, 0]), 10) == 0
     assert len(sleeper.pauses) == 2
 
 
 def test_pauses_grow_up_to_a_limit_and_end_with_the_time() -> None:
     sleeper = Sleeper()
     endless = iter(lambda: None, 1)
-    assert sleeper.until(endless, 10.0, first=1.0, factor=2.0, largest=4.0) is None
+    assert sleeper.retry(endless, 10.0, first=1.0, factor=2.0, largest=4.0) is None
     assert sleeper.pauses == [1.0, 2.0, 4.0, 3.0]
     assert sleeper.time == 110.0
 
 
 def test_without_time_there_is_one_attempt() -> None:
     sleeper = Sleeper()
-    assert sleeper.until(iter([None]), 0) is None
+    assert sleeper.retry(iter([None]), 0) is None
     assert sleeper.pauses == []
 
 

@@ -264,7 +264,7 @@ elif mode == "stay":
 """
 
 
-def ended(child: subprocess.Popen[str]) -> tuple[int, str, str]:
+def await_end(child: subprocess.Popen[str]) -> tuple[int, str, str]:
     out, err = child.communicate(timeout=20)
     return child.returncode, out, err
 
@@ -281,14 +281,14 @@ def test_the_caller_learns_how_the_start_went(
     tmp_path: Path, mode: str, result: tuple[int, str, str]
 ) -> None:
     out = tmp_path / "out"
-    assert ended(python(_BACKGROUND, mode, out)) == result
+    assert await_end(python(_BACKGROUND, mode, out)) == result
     assert process.wait_exit(int(out.read_text().split()[0]), 10)
 
 
 def test_the_daemon_lives_on_without_terminal_and_directory(tmp_path: Path) -> None:
     out = tmp_path / "out"
     caller = python(_BACKGROUND, "stay", out)
-    assert ended(caller)[0] == 0
+    assert await_end(caller)[0] == 0
     pid, *facts = out.read_text().split()
     assert process.is_alive(int(pid))
     assert facts == ["/", "/dev/null", "/dev/null", "/dev/null"]

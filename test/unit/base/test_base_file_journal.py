@@ -17,14 +17,14 @@ from ganeti.base.file_parts import Contents
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[FileJournal]:
+def journal(tmp_path: Path) -> Iterator[FileJournal]:
     journal = FileJournal(tmp_path)
     journal.open()
     yield journal
     journal.close()
 
 
-def found(directory: Path) -> dict[str, bytes]:
+def read_files(directory: Path) -> dict[str, bytes]:
     return {
         path.name: path.read_bytes()
         for path in directory.iterdir()
@@ -32,63 +32,63 @@ def found(directory: Path) -> dict[str, bytes]:
     }
 
 
-def after_a_crash(directory: Path, target: Path) -> dict[str, bytes]:
+def read_after_crash(directory: Path, target: Path) -> dict[str, bytes]:
     """What the next process finds in a copy of the directory."""
     shutil.copytree(directory, target)
     journal = FileJournal(target)
     journal.open()
     journal.close()
     assert (target / file_journal.NAME).read_bytes() == b""
-    return found(target)
+    return read_files(target)
 
 
-def test_a_write_survives_a_crash_before_the_files_follow(opened, tmp_path):
-    opened.write(Contents({"a": b"1", "b": b"1"}))
-    opened.write(Contents({"a": "zwölf".encode()}))
-    assert found(tmp_path) == {}
-    assert opened.read_pending() == {"a": "zwölf".encode(), "b": b"1"}
-    assert after_a_crash(tmp_path, tmp_path / "copy") == {"a": "zwölf".encode(), "b": b"1"}
+def test_a_write_survives_a_crash_before_the_files_follow(journal, tmp_path):
+    journal.write(Contents({"a": b"1", "b": b"1"}))
+    journal.write(Contents({"a": "zwölf".encode()}))
+    assert read_files(tmp_path) == {}
+    assert journal.read_pending() == {"a": "zwölf".encode(), "b": b"1"}
+    assert read_after_crash(tmp_path, tmp_path / "copy") == {"a": "zwölf".encode(), "b": b"1"}
 
 
-def test_the_files_follow_and_the_journal_forgets_them(opened, tmp_path):
+def test_the_files_follow_and_the_journal_forgets_them(journal, tmp_path):
     (tmp_path / "keys").mkdir()
-    opened.write(Contents({"a": b"1", "keys/x": b"7"}))
-    opened.catch_up()
-    assert found(tmp_path) == {"a": b"1"}
+    journal.write(Contents({"a": b"1", "keys/x": b"7"}))
+    journal.catch_up()
+    assert read_files(tmp_path) == {"a": b"1"}
     assert (tmp_path / "keys" / "x").read_bytes() == b"7"
-    assert opened.size == 0
-    assert opened.read_pending() == {}
+    assert journal.size == 0
+    assert journal.read_pending() == {}
 
 
-def test_what_is_written_while_the_files_follow_is_kept(opened, tmp_path, monkeypatch):
+def test_what_is_written_while_the_files_follow_is_kept(journal, tmp_path, monkeypatch):
     write_many = files.write_many
 
     def slowly(directory: Path, contents: dict[str, bytes]) -> None:
-        opened.write(Contents({"a": b"2", "c": b"1"}))
+        journal.write(Contents({"a": b"2", "c": b"1"}))
         write_many(directory, contents)
 
-    opened.write(Contents({"a": b"1"}))
+    journal.write(Contents({"a": b"1"}))
     with monkeypatch.context() as patch:
         patch.setattr(files, "write_many", slowly)
-        opened.catch_up()
-    assert found(tmp_path) == {"a": b"1"}
-    assert after_a_crash(tmp_path, tmp_path / "copy") == {"a": b"2", "c": b"1"}
-    opened.catch_up()
-    assert found(tmp_path) == {"a": b"2", "c": b"1"}
+        journal.catch_up()
+    assert read_files(tmp_path) == {"a": b"1"}
+    assert read_after_crash(tmp_path, tmp_path / "copy") == {"a": b"2", "c": b"1"}
+    journal.catch_up()
+    assert read_files(tmp_path) == {"a": b"2", "c": b"1"}
 
 
-def test_a_file_that_is_removed_meanwhile_does_not_come_back(opened, tmp_path):
-    opened.write(Contents({"a": b"1", "b": b"1"}))
-    with opened.hold_caught_up():
+def test_a_file_that_is_removed_meanwhile_does_not_come_back(journal, tmp_path):
+    journal.write(Contents({"a": b"1", "b": b"1"}))
+    with journal.hold_caught_up():
         (tmp_path / "a").unlink()
-    assert after_a_crash(tmp_path, tmp_path / "copy") == {"b": b"1"}
+    assert read_after_crash(tmp_path, tmp_path / "copy") == {"b": b"1"}
 
 
-def test_a_torn_write_was_never_there(opened, tmp_path):
-    opened.write(Contents({"a": b"1"}))
+def test_a_torn_write_was_never_there(journal, tmp_path):
+    journal.write(Contents({"a": b"1"}))
     with (tmp_path / file_journal.NAME).open("ab") as file:
         file.write(b'00000000 {"a":')
-    assert after_a_crash(tmp_path, tmp_path / "copy") == {"a": b"1"}
+    assert read_after_crash(tmp_path, tmp_path / "copy") == {"a": b"1"}
 
 
 def test_damage_before_the_end_is_refused_and_nothing_changes(tmp_path):
@@ -97,32 +97,32 @@ def test_damage_before_the_end_is_refused_and_nothing_changes(tmp_path):
     journal = FileJournal(tmp_path)
     with pytest.raises(errors.ConfigurationError, match="journal is damaged at line 1"):
         journal.open()
-    assert found(tmp_path) == {}
+    assert read_files(tmp_path) == {}
     assert (tmp_path / file_journal.NAME).read_bytes() == damaged
 
 
-def test_files_that_cannot_be_written_stay_in_the_journal(opened, tmp_path):
-    opened.write(Contents({"keys/x": b"1", "a": b"1"}))
+def test_files_that_cannot_be_written_stay_in_the_journal(journal, tmp_path):
+    journal.write(Contents({"keys/x": b"1", "a": b"1"}))
     with pytest.raises(OSError, match="No such file"):
-        opened.catch_up()
-    assert found(tmp_path) == {}
+        journal.catch_up()
+    assert read_files(tmp_path) == {}
     (tmp_path / "keys").mkdir()
-    opened.catch_up()
+    journal.catch_up()
     assert (tmp_path / "keys" / "x").read_bytes() == b"1"
 
 
-def test_many_writers_and_a_late_writer_lose_nothing(opened, tmp_path):
+def test_many_writers_and_a_late_writer_lose_nothing(journal, tmp_path):
     def write(name: str) -> None:
         for number in range(50):
-            opened.write(Contents({name: b"%d" % number}))
+            journal.write(Contents({name: b"%d" % number}))
 
     threads = [threading.Thread(target=write, args=(f"f{n}",)) for n in range(8)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        opened.catch_up()
-    opened.catch_up()
-    assert found(tmp_path) == {f"f{n}": b"49" for n in range(8)}
+        journal.catch_up()
+    journal.catch_up()
+    assert read_files(tmp_path) == {f"f{n}": b"49" for n in range(8)}
 
 
 class Counter:
@@ -143,13 +143,13 @@ class Counter:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_journal, "DELAY", 0.05)
     monkeypatch.setattr(file_journal, "LONGEST_DELAY", 0.2)
     monkeypatch.setattr(file_journal, "RETRY_AFTER", 0.01)
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("short_delays")
 def test_it_catches_up_once_for_writes_that_come_together():
     counter = Counter()
     writer = LateWriter(lambda: counter.size, counter.catch_up, "test")
@@ -160,7 +160,7 @@ def test_it_catches_up_once_for_writes_that_come_together():
     assert len(counter.times) == 1
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("short_delays")
 def test_it_catches_up_even_if_writes_never_stop():
     counter = Counter()
     writer = LateWriter(lambda: counter.size, counter.catch_up, "test")
@@ -182,7 +182,7 @@ def test_a_long_journal_is_not_waited_for():
     assert counter.times[0] - begin < file_journal.DELAY
 
 
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("short_delays")
 def test_a_failure_is_logged_and_tried_again(caplog):
     counter = Counter(failures=2)
     writer = LateWriter(lambda: counter.size, counter.catch_up, "test")

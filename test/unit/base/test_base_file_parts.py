@@ -44,7 +44,7 @@ def test_what_is_later_wins():
 
 
 @pytest.fixture
-def opened(tmp_path: Path):
+def journal(tmp_path: Path):
     (tmp_path / "job-7").write_bytes(FILE)
     journal = FileJournal(tmp_path)
     journal.open()
@@ -56,33 +56,33 @@ def status(directory: Path) -> list[str]:
     return [op["status"] for op in json.loads((directory / "job-7").read_bytes())["ops"]]
 
 
-def test_parts_reach_the_file_when_it_follows(opened, tmp_path):
-    opened.write(Contents({"job-7": {"ops/0": {"status": "running"}}}))
-    opened.write(Contents({"job-7": {"ops/0": {"status": "success"}, "ops/1": {"status": "w"}}}))
+def test_parts_reach_the_file_when_it_follows(journal, tmp_path):
+    journal.write(Contents({"job-7": {"ops/0": {"status": "running"}}}))
+    journal.write(Contents({"job-7": {"ops/0": {"status": "success"}, "ops/1": {"status": "w"}}}))
     assert status(tmp_path) == ["queued", "queued"]
-    assert b'"success"' in opened.read_pending()["job-7"]
-    opened.catch_up()
+    assert b'"success"' in journal.read_pending()["job-7"]
+    journal.catch_up()
     assert status(tmp_path) == ["success", "w"]
-    assert opened.size == 0
+    assert journal.size == 0
 
 
-def test_a_whole_and_what_follows_it_in_one_write(opened, tmp_path):
+def test_a_whole_and_what_follows_it_in_one_write(journal, tmp_path):
     contents = Contents({"job-7": FILE.replace(b"queued", b"waiting"), "job-8": FILE})
     contents.add({"job-7": {"ops/1": {"status": "running"}}})
-    opened.write(contents)
-    opened.catch_up()
+    journal.write(contents)
+    journal.catch_up()
     assert status(tmp_path) == ["waiting", "running"]
     assert (tmp_path / "job-8").read_bytes() == FILE
 
 
-def test_a_crash_after_the_file_was_written_does_no_harm(opened, tmp_path):
+def test_a_crash_after_the_file_was_written_does_no_harm(journal, tmp_path):
     """The journal still has what the file has already."""
-    opened.write(Contents({"job-7": {"ops/0": {"status": "running"}}}))
+    journal.write(Contents({"job-7": {"ops/0": {"status": "running"}}}))
     left = (tmp_path / NAME).read_bytes()
-    opened.catch_up()
-    opened.close()
+    journal.catch_up()
+    journal.close()
     (tmp_path / NAME).write_bytes(left)
-    opened.open()
+    journal.open()
     assert status(tmp_path) == ["running", "queued"]
 
 
@@ -95,12 +95,14 @@ def test_the_journal_of_an_older_version_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, b"", b"[1", b'{"ops": []}'])
-def test_a_damaged_or_missing_file_keeps_no_other_from_following(opened, tmp_path, caplog, content):
+def test_a_damaged_or_missing_file_keeps_no_other_from_following(
+    journal, tmp_path, caplog, content
+):
     (tmp_path / "job-7").unlink()
     if content is not None:
         (tmp_path / "job-7").write_bytes(content)
-    opened.write(Contents({"job-7": {"ops/0": {"status": "running"}}, "job-8": b"{}"}))
-    opened.catch_up()
+    journal.write(Contents({"job-7": {"ops/0": {"status": "running"}}, "job-8": b"{}"}))
+    journal.catch_up()
     assert (tmp_path / "job-8").read_bytes() == b"{}"
     assert "job-7 cannot be brought up to date" in caplog.text
     assert (tmp_path / "job-7").exists() == (content is not None)

@@ -23,17 +23,17 @@ class Watch:
         self._calls: queue.Queue[str] = queue.Queue()
         self.watcher = DirectoryWatcher(directory, self._calls.put)
 
-    def seen(self) -> str:
+    def read(self) -> str:
         return self._calls.get(timeout=10)
 
     def nothing_more(self) -> bool:
         return self._calls.empty()
 
-    def until(self, name: str) -> list[str]:
+    def read_until(self, name: str) -> list[str]:
         """Names up to this one."""
-        names = [self.seen()]
+        names = [self.read()]
         while names[-1] != name:
-            names.append(self.seen())
+            names.append(self.read())
         return names
 
 
@@ -48,20 +48,20 @@ def watch(tmp_path: Path) -> Iterator[Watch]:
 def test_writing_replacing_and_removing_are_seen(watch: Watch, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("x")
-    assert watch.seen() == "file"
+    assert watch.read() == "file"
     other = tmp_path / ".new"
     other.write_text("y")
     other.rename(path)
-    assert watch.until("file") == [".new", ".new", "file"]
+    assert watch.read_until("file") == [".new", ".new", "file"]
     path.unlink()
-    assert watch.seen() == "file"
+    assert watch.read() == "file"
 
 
 def test_an_atomic_write_is_seen_with_the_new_content_there(watch: Watch, tmp_path: Path) -> None:
     path = tmp_path / "file"
     for content in ("one", "two"):
         files.write_atomic(path, content)
-        watch.until("file")
+        watch.read_until("file")
         assert path.read_text() == content
 
 
@@ -71,14 +71,14 @@ def test_a_file_that_comes_from_elsewhere_is_seen(
     source = tmp_path_factory.mktemp("elsewhere") / "x"
     source.write_text("x")
     source.rename(tmp_path / "arrived")
-    assert watch.seen() == "arrived"
+    assert watch.read() == "arrived"
 
 
 def test_what_happened_between_making_and_starting_is_told(tmp_path: Path) -> None:
     one = Watch(tmp_path)
     (tmp_path / "early").write_text("x")
     one.watcher.start()
-    assert one.seen() == "early"
+    assert one.read() == "early"
     one.watcher.stop()
 
 
@@ -105,9 +105,9 @@ def test_an_error_in_the_callback_is_logged_and_the_watch_goes_on(
 def test_a_name_that_is_no_utf8_does_not_blind_the_watch(watch: Watch, tmp_path: Path) -> None:
     with open(os.fsencode(tmp_path) + b"/caf\xe9", "w"):
         pass
-    assert watch.seen() == ANY_NAME
+    assert watch.read() == ANY_NAME
     (tmp_path / "next").write_text("")
-    assert watch.seen() == "next"
+    assert watch.read() == "next"
 
 
 def test_lost_events_are_told(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_lost_events_are_told(tmp_path: Path) -> None:
         os.close(os.open(tmp_path / f"f{number % 2}", os.O_WRONLY | os.O_CREAT))
         os.unlink(tmp_path / f"f{number % 2}")
     one.watcher.start()
-    assert ANY_NAME in one.until(ANY_NAME)
+    assert ANY_NAME in one.read_until(ANY_NAME)
     one.watcher.stop()
 
 
@@ -130,7 +130,7 @@ def test_the_end_of_the_directory_is_told(tmp_path: Path) -> None:
     one = Watch(directory)
     one.watcher.start()
     shutil.rmtree(directory)
-    assert one.seen() == ANY_NAME
+    assert one.read() == ANY_NAME
     one.watcher.stop()
 
 

@@ -22,7 +22,7 @@ PART = st.tuples(st.sampled_from(["hole", "zeros", "data"]), st.integers(1, 3 * 
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[int]:
+def open_file(path: Path) -> Iterator[int]:
     fd = os.open(path, os.O_RDWR)
     try:
         yield fd
@@ -54,7 +54,7 @@ def test_a_copy_is_the_same_whatever_the_target_held(parts: list[tuple[str, int]
 
 def copy(source: Path, target: Path, size: int) -> None:
     position = 0
-    with opened(source) as reading, opened(target) as writing:
+    with open_file(source) as reading, open_file(target) as writing:
         for piece in sparse.pieces(reading, size):
             if piece.data is None:
                 assert sum(sparse.clear(writing, position, piece.size)) == piece.size
@@ -71,7 +71,7 @@ def test_holes_cost_nothing(tmp_path: Path) -> None:
         stream.seek(300 * MIB)
         stream.write(b"x")
         stream.truncate(1 << 30)
-    with opened(file) as fd:
+    with open_file(file) as fd:
         found = list(sparse.pieces(fd, 1 << 30))
     assert [len(piece.data or b"") for piece in found if piece.data] == [4096]
     assert max(piece.size for piece in found) == 256 * MIB
@@ -80,14 +80,14 @@ def test_holes_cost_nothing(tmp_path: Path) -> None:
 
 def test_a_file_that_is_too_short(tmp_path: Path) -> None:
     (tmp_path / "disk").write_bytes(b"x" * 100)
-    with opened(tmp_path / "disk") as fd, pytest.raises(OSError, match="ends before 101 bytes"):
+    with open_file(tmp_path / "disk") as fd, pytest.raises(OSError, match="ends before 101 bytes"):
         list(sparse.pieces(fd, 101))
 
 
 def test_clearing_a_file_frees_its_room(tmp_path: Path) -> None:
     file = tmp_path / "disk"
     file.write_bytes(b"\xff" * (4 * MIB))
-    with opened(file) as fd:
+    with open_file(file) as fd:
         assert list(sparse.clear(fd, MIB + 5, 2 * MIB)) == [2 * MIB]
     content = file.read_bytes()
     assert content == b"\xff" * (MIB + 5) + bytes(2 * MIB) + b"\xff" * (MIB - 5)
@@ -100,7 +100,7 @@ def test_where_the_kernel_cannot_clear(tmp_path: Path, monkeypatch: pytest.Monke
     with file.open("wb") as stream:
         stream.write(b"\xff" * MIB)
         stream.truncate(100 * MIB)
-    with opened(file) as fd:
+    with open_file(file) as fd:
         list(sparse.clear(fd, 1000, 100 * MIB - 1000))
     assert file.read_bytes() == b"\xff" * 1000 + bytes(100 * MIB - 1000)
     assert file.stat().st_blocks * 512 < 2 * MIB, "holes were filled"
@@ -131,7 +131,7 @@ def test_a_block_device_keeps_nothing_old(device: Path, tmp_path: Path) -> None:
     copy(tmp_path / "source", device, len(content))
     found = device.read_bytes()
     assert found == content + b"\xff" * (8 * MIB - len(content))
-    with opened(device) as fd:
+    with open_file(device) as fd:
         assert sum(piece.size for piece in sparse.pieces(fd, 8 * MIB)) == 8 * MIB
 
 

@@ -15,7 +15,7 @@ from ganeti.base import files
 from ganeti.base.journal import Journal
 
 
-def told(path: Path, number: int, size: int = 5000) -> str:
+def explain(path: Path, number: int, size: int = 5000) -> str:
     with pytest.raises(files.WriteError) as caught, files.writing(path, size):
         raise OSError(number, os.strerror(number))
     return errors.text(files.failure(caught.value))
@@ -33,7 +33,7 @@ def told(path: Path, number: int, size: int = 5000) -> str:
     ],
 )
 def test_the_file_the_place_and_the_cause_are_named(tmp_path: Path, number: int, text: str) -> None:
-    message = told(tmp_path / "a", number)
+    message = explain(tmp_path / "a", number)
     assert message.startswith(f"cannot write {tmp_path}/a: ")
     assert text in message
 

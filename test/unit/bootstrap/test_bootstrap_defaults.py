@@ -18,7 +18,7 @@ from ganeti.model.enums import AllocPolicy, DiskTemplate
 from ganeti.storage.registry import default_params
 
 
-def made(**choices: Any) -> ConfigData:
+def make(**choices: Any) -> ConfigData:
     settings = InitSettings(cluster_name="cluster.example.com", **choices)
     return defaults.configuration(
         settings,
@@ -30,15 +30,15 @@ def made(**choices: Any) -> ConfigData:
     )
 
 
-def refused(
+def check_refused(
     words: str, kind: type[errors.GanetiError] = errors.GanetiError, **choices: Any
 ) -> None:
     with pytest.raises(kind, match=words):
-        made(**choices)
+        make(**choices)
 
 
 def test_a_new_cluster_has_one_node_in_one_group() -> None:
-    data = made()
+    data = make()
     (node,) = data.nodes.values()
     (group,) = data.nodegroups.values()
     assert Config(data).master == node
@@ -57,14 +57,14 @@ def test_a_new_cluster_has_one_node_in_one_group() -> None:
 
 
 def test_a_new_configuration_is_sound_and_survives_a_file() -> None:
-    data = made()
+    data = make()
     assert verify.problems(Config(data)) == []
     wire = jsonio.loads(jsonio.dumps(base.to_wire(data)))
     assert base.from_wire(ConfigData, wire, "config.data") == data
 
 
 def test_builtin_values_are_complete() -> None:
-    cluster = made().cluster
+    cluster = make().cluster
     assert set(cluster.hvparams) == set(HYPERVISORS.names())
     assert set(cluster.diskparams) == set(DiskTemplate)
     assert cluster.beparams["default"] == {
@@ -88,16 +88,16 @@ def test_builtin_values_are_complete() -> None:
 
 
 def test_builtin_values_are_never_shared_between_clusters() -> None:
-    first = made().cluster
+    first = make().cluster
     first.diskparams["drbd"]["c-max-rate"] = 1
     first.ipolicy["minmax"][0]["max"]["cpu-count"] = 1
-    assert made().cluster.diskparams["drbd"]["c-max-rate"] == 61440
-    assert made().cluster.ipolicy["minmax"] == ipolicy.defaults()["minmax"]
+    assert make().cluster.diskparams["drbd"]["c-max-rate"] == 61440
+    assert make().cluster.ipolicy["minmax"] == ipolicy.defaults()["minmax"]
     assert default_params()["drbd"]["c-max-rate"] == 61440
 
 
 def test_choices_are_taken() -> None:
-    cluster = made(
+    cluster = make(
         enabled_hypervisors=["fake"],
         enabled_disk_templates=["file", "diskless"],
         beparams={"memory": "1G", "vcpus": "2"},
@@ -135,9 +135,9 @@ def test_choices_are_taken() -> None:
 
 @pytest.mark.parametrize("name", HYPERVISORS.names())
 def test_hypervisor_parameters_are_complete_whatever_was_chosen(name: str) -> None:
-    plain = made().cluster.hvparams[name]
+    plain = make().cluster.hvparams[name]
     key, value = next(iter(plain.items()))
-    assert made(hvparams={name: {key: value}}).cluster.hvparams[name] == plain
+    assert make(hvparams={name: {key: value}}).cluster.hvparams[name] == plain
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_hypervisor_parameters_are_complete_whatever_was_chosen(name: str) -> No
 )
 def test_what_is_no_mac_prefix_is_refused(prefix: str) -> None:
     if prefix:
-        refused("is not a prefix of MAC addresses", errors.OpPrereqError, mac_prefix=prefix)
+        check_refused("is not a prefix of MAC addresses", errors.OpPrereqError, mac_prefix=prefix)
     else:
-        assert made(mac_prefix=prefix).cluster.mac_prefix == "aa:00:00"
+        assert make(mac_prefix=prefix).cluster.mac_prefix == "aa:00:00"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_choices_that_make_no_sense_are_refused_in_words(
     words: str, choices: dict[str, Any]
 ) -> None:
     with pytest.raises(errors.GanetiError, match=words):
-        made(**choices)
+        make(**choices)
 
 
 @pytest.mark.parametrize(
@@ -191,4 +191,4 @@ def test_choices_that_make_no_sense_are_refused_in_words(
 def test_the_policy_allows_the_enabled_templates(
     choices: dict[str, Any], allowed: list[str]
 ) -> None:
-    assert made(**choices).cluster.ipolicy["disk-templates"] == allowed
+    assert make(**choices).cluster.ipolicy["disk-templates"] == allowed

@@ -26,7 +26,7 @@ NAME = "node2.example.com"
 
 
 @pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
     monkeypatch.setenv("GANETI_HOSTNAME", NAME)
     made = Paths(tmp_path)
@@ -59,75 +59,75 @@ def run(value: Any, monkeypatch: pytest.MonkeyPatch) -> int:
     return node_setup.main([])
 
 
-def content(where: Paths) -> list[str]:
+def content(paths: Paths) -> list[str]:
     """Files below the root."""
-    found = (path for path in where.root.rglob("*") if path.is_file() and path != where.hosts)
-    return sorted(str(path.relative_to(where.root)) for path in found)
+    found = (path for path in paths.root.rglob("*") if path.is_file() and path != paths.hosts)
+    return sorted(str(path.relative_to(paths.root)) for path in found)
 
 
 def test_a_new_node_allows_the_directories_of_the_cluster_once(
-    where: Paths, monkeypatch: pytest.MonkeyPatch
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = {"cluster_name": "cluster.example.com", "file_storage_dir": "/srv/disks"}
     assert run(request(ssconf=facts), monkeypatch) == 0
-    assert file_paths.load_allowed(where) == (Path("/srv/disks"),)
-    where.file_storage_paths.write_text("# nothing\n")
+    assert file_paths.load_allowed(paths) == (Path("/srv/disks"),)
+    paths.file_storage_paths.write_text("# nothing\n")
     assert run(request(ssconf=facts), monkeypatch) == 0
-    assert file_paths.load_allowed(where) == ()
+    assert file_paths.load_allowed(paths) == ()
 
 
 def test_a_prepared_node_has_its_certificates_and_facts(
-    where: Paths, monkeypatch: pytest.MonkeyPatch
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(request(), monkeypatch) == 0
-    assert certs.inspect(where.server_cert)
+    assert certs.inspect(paths.server_cert)
     modes = {
         path: path.stat().st_mode & 0o777
         for path in (
-            where.server_cert,
-            where.client_cert,
-            where.ca_cert,
-            where.ssconf("cluster_name"),
+            paths.server_cert,
+            paths.client_cert,
+            paths.ca_cert,
+            paths.ssconf("cluster_name"),
         )
     }
     assert list(modes.values()) == [0o400, 0o400, 0o444, 0o444]
-    assert where.ssconf("cluster_name").read_text() == "cluster.example.com\n"
-    assert where.ssconf("uid_pool").read_text() == ""
-    assert not where.config_file.exists()
-    assert not where.ca_key.exists()
+    assert paths.ssconf("cluster_name").read_text() == "cluster.example.com\n"
+    assert paths.ssconf("uid_pool").read_text() == ""
+    assert not paths.config_file.exists()
+    assert not paths.ca_key.exists()
 
 
 def test_it_can_be_repeated_by_the_same_cluster(
-    where: Paths, monkeypatch: pytest.MonkeyPatch
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run(request(), monkeypatch) == 0
-    first = content(where)
+    first = content(paths)
     assert run(request(), monkeypatch) == 0
-    assert content(where) == first
+    assert content(paths) == first
 
 
 def test_a_node_of_another_cluster_is_not_taken_without_force(
-    where: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(request(), monkeypatch) == 0
-    before = where.server_cert.read_bytes()
+    before = paths.server_cert.read_bytes()
     other = request(cluster_name="other", ssconf={"cluster_name": "other"})
     assert run(other, monkeypatch) == 1
     assert "belongs to the cluster cluster.example.com (--force-join" in capsys.readouterr().err
-    assert where.server_cert.read_bytes() == before
+    assert paths.server_cert.read_bytes() == before
     assert run({**other, "force_join": True}, monkeypatch) == 0
-    assert where.ssconf("cluster_name").read_text() == "other\n"
+    assert paths.ssconf("cluster_name").read_text() == "other\n"
 
 
 def test_a_node_that_is_called_otherwise_is_refused(
-    where: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(request(node_name="node3.example.com"), monkeypatch) == 1
     assert capsys.readouterr().err == (
         f"ganeti-node-setup: this server is called {NAME}, but the cluster wants to add"
         " node3.example.com\n"
     )
-    assert content(where) == []
+    assert content(paths) == []
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_node_that_is_called_otherwise_is_refused(
     ],
 )
 def test_rubbish_is_refused_and_no_secret_is_shown(
-    where: Paths,
+    paths: Paths,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     value: Any,
@@ -154,7 +154,7 @@ def test_rubbish_is_refused_and_no_secret_is_shown(
     assert words in shown
     assert "PRIVATE" not in shown
     assert len(shown.splitlines()) == 1
-    assert content(where) == []
+    assert content(paths) == []
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_rubbish_is_refused_and_no_secret_is_shown(
     [(600, "the clock of the master is 10 minutes ahead"), (-7200, "is 2 hours behind: set the")],
 )
 def test_a_clock_far_from_that_of_the_master_is_refused(
-    where: Paths,
+    paths: Paths,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     apart: float,
@@ -172,66 +172,66 @@ def test_a_clock_far_from_that_of_the_master_is_refused(
     shown = capsys.readouterr().err
     assert words in shown
     assert len(shown.splitlines()) == 1
-    assert content(where) == []
+    assert content(paths) == []
     assert run(request(now=SYSTEM.now() + 20), monkeypatch) == 0
 
 
 def test_a_port_that_another_program_holds_is_refused(
-    where: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.12", 0)) as server:
         port = server.getsockname()[1]
-        where.services.write_text(f"ganeti-noded {port}/tcp\n")
+        paths.services.write_text(f"ganeti-noded {port}/tcp\n")
         assert run(request(), monkeypatch) == 1
     assert f"(pid {os.getpid()}): end it" in capsys.readouterr().err
-    assert not where.server_cert.exists()
+    assert not paths.server_cert.exists()
 
 
 def test_what_instances_would_miss_does_not_keep_a_node_from_joining(
-    where: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     needs = {"templates": ["drbd"], "bridges": ["no-such"], "hypervisors": {"fake": {}}}
     assert run(request(needs=needs), monkeypatch) == 0
     drbd, bridge = capsys.readouterr().out.splitlines()
     assert drbd.startswith("the DRBD module is not loaded on this node: ")
     assert bridge.startswith("bridge no-such is missing: ip link add name no-such")
-    assert where.server_cert.exists()
+    assert paths.server_cert.exists()
 
 
 # a first cluster
 
 
-def test_a_node_of_a_cluster_does_not_begin_another(where: Paths) -> None:
-    init._check_new(where)
-    init.make_directories(where)
-    where.server_cert.write_text("x")
+def test_a_node_of_a_cluster_does_not_begin_another(paths: Paths) -> None:
+    init._check_new(paths)
+    init.make_directories(paths)
+    paths.server_cert.write_text("x")
     with pytest.raises(errors.OpPrereqError, match="was prepared for a cluster"):
-        init._check_new(where)
-    where.config_file.write_text("{}")
+        init._check_new(paths)
+    paths.config_file.write_text("{}")
     with pytest.raises(errors.OpPrereqError, match="belongs to a cluster already") as caught:
-        init._check_new(where)
+        init._check_new(paths)
     assert caught.value.args[1] == errors.ErrorCode.STATE
 
 
-def test_removing_the_cluster_leaves_what_is_not_its_own(where: Paths) -> None:
-    init.make_directories(where)
-    for path in (where.config_file, where.client_cert, where.ssconf("node_list")):
+def test_removing_the_cluster_leaves_what_is_not_its_own(paths: Paths) -> None:
+    init.make_directories(paths)
+    for path in (paths.config_file, paths.client_cert, paths.ssconf("node_list")):
         path.write_text("x")
-    where.file_storage.mkdir(parents=True)
-    disk = where.file_storage / "disk"
+    paths.file_storage.mkdir(parents=True)
+    disk = paths.file_storage / "disk"
     disk.write_text("precious")
-    init.remove_files(where)
-    init.remove_files(where)
-    assert content(where) == [str(disk.relative_to(where.root))]
+    init.remove_files(paths)
+    init.remove_files(paths)
+    assert content(paths) == [str(disk.relative_to(paths.root))]
 
 
-def test_a_name_without_address_is_refused(where: Paths) -> None:
+def test_a_name_without_address_is_refused(paths: Paths) -> None:
     with pytest.raises(errors.OpPrereqError, match=r"called no\.\.such\.\.name, which has no"):
         init.init_cluster(InitSettings(cluster_name="no..such..name"))
-    where.hosts.write_text("")
+    paths.hosts.write_text("")
     with pytest.raises(errors.OpPrereqError, match=f"called {NAME}, which has no address: put"):
         init.init_cluster(InitSettings(cluster_name="no..such..name"))
-    assert content(where) == []
+    assert content(paths) == []
 
 
 # daemons
@@ -251,13 +251,13 @@ def test_the_command_line_of_a_daemon_runs_that_daemon(name: str, tmp_path: Path
     assert done.stdout.startswith(f"usage: {name} ")
 
 
-def test_a_daemon_that_cannot_start_says_why(where: Paths) -> None:
+def test_a_daemon_that_cannot_start_says_why(paths: Paths) -> None:
     with pytest.raises(errors.OpExecError, match="this node is not part of a cluster"):
-        services.start(constants.NODED, where)
+        services.start(constants.NODED, paths)
 
 
-def test_stopping_what_does_not_run_is_no_error(where: Paths) -> None:
-    assert services.stop(constants.NODED, where) is False
-    init.make_directories(where)
-    where.pid_file(constants.NODED).write_text(f"{os.getpid()}\n")
-    assert services.stop(constants.NODED, where) is False
+def test_stopping_what_does_not_run_is_no_error(paths: Paths) -> None:
+    assert services.stop(constants.NODED, paths) is False
+    init.make_directories(paths)
+    paths.pid_file(constants.NODED).write_text(f"{os.getpid()}\n")
+    assert services.stop(constants.NODED, paths) is False

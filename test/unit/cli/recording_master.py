@@ -69,7 +69,7 @@ class RecordingMaster:
     @property
     def ops(self) -> list[Fields]:
         """All opcodes of all jobs, without what every opcode has."""
-        return [self.bare(op) for job in self.jobs for op in job]
+        return [self.strip(op) for job in self.jobs for op in job]
 
     @property
     def op(self) -> Fields:
@@ -78,7 +78,7 @@ class RecordingMaster:
         return found
 
     @staticmethod
-    def bare(op: Fields) -> Fields:
+    def strip(op: Fields) -> Fields:
         """An opcode without reason, and without common parameters that are not set."""
         usual = {"priority": 0, "debug_level": 0, "depends": None, "comment": None}
         return {

@@ -14,7 +14,7 @@ from ganeti.cli import notices
 NOW = 1_700_000_000.0
 
 
-def asked(master: RecordingMaster, method: str) -> list[dict[str, Any]]:
+def list_requests(master: RecordingMaster, method: str) -> list[dict[str, Any]]:
     return [args for name, args in master.requests if name == method]
 
 
@@ -39,7 +39,7 @@ def test_a_rule_is_added_with_who_did_it(master: RecordingMaster, gnt: Run) -> N
     predicates = '[["jobid", [">", "id", "watermark"]]]'
     ran = gnt("gnt-filter", "add", "--predicates", predicates, "--action", "REJECT")
     assert (ran.code, ran.out, ran.err) == (0, "uuid-1\n", "")
-    [rule] = asked(master, "ReplaceFilter")
+    [rule] = list_requests(master, "ReplaceFilter")
     assert (rule["uuid"], rule["action"], rule["priority"]) == (None, "REJECT", 0)
     assert rule["predicates"] == [["jobid", [">", "id", "watermark"]]]
     assert rule["reason"][0][:2] == ["gnt:client:gnt-filter", "add"]
@@ -48,7 +48,7 @@ def test_a_rule_is_added_with_who_did_it(master: RecordingMaster, gnt: Run) -> N
 def test_a_rate_limit_has_a_number(master: RecordingMaster, gnt: Run) -> None:
     master.answers["ReplaceFilter"] = "uuid-1"
     gnt("gnt-filter", "replace", "uuid-1", "--action", "RATE_LIMIT 4", "--priority", "3")
-    [rule] = asked(master, "ReplaceFilter")
+    [rule] = list_requests(master, "ReplaceFilter")
     assert (rule["uuid"], rule["action"], rule["priority"]) == ("uuid-1", ["RATE_LIMIT", 4], 3)
     assert rule["predicates"] == []
 
@@ -107,7 +107,7 @@ def test_rules_are_listed_and_deleted(master: RecordingMaster, gnt: Run) -> None
     assert "watermark" in gnt("gnt-filter", "list-fields").out
     master.answers["DeleteFilter"] = None
     assert gnt("gnt-filter", "delete", "u-1").code == 0
-    assert asked(master, "DeleteFilter") == [{"uuid": "u-1"}]
+    assert list_requests(master, "DeleteFilter") == [{"uuid": "u-1"}]
 
 
 # notifications -----------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_instances_stop_before_nodes(three: RecordingMaster, epo: Run) -> None:
     ran = epo("-f", "--shutdown-timeout", "9", "node2", "node3")
     assert ran.code == 0, ran.err
     assert "node3.example.com has no out-of-band helper" in ran.out
-    stops, switch = three.jobs[:2], [three.bare(op) for op in three.jobs[2]]
+    stops, switch = three.jobs[:2], [three.strip(op) for op in three.jobs[2]]
     assert [
         (op["OP_ID"], op["instance_name"], op["timeout"], op["no_remember"])
         for job in stops

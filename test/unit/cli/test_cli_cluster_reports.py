@@ -19,7 +19,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(SYSTEM), "now", lambda _self: NOW)
 
 
-def asked(master: RecordingMaster, method: str) -> list[dict[str, Any]]:
+def list_requests(master: RecordingMaster, method: str) -> list[dict[str, Any]]:
     return [args for name, args in master.requests if name == method]
 
 
@@ -165,7 +165,7 @@ def test_the_queue_is_drained_and_opened(master: RecordingMaster, gnt: Run) -> N
     assert gnt("gnt-cluster", "queue", "info").out == "The drain flag is set\n"
     gnt("gnt-cluster", "queue", "drain")
     gnt("gnt-cluster", "queue", "undrain")
-    assert [args["flag"] for args in asked(master, "SetDrainFlag")] == [True, False]
+    assert [args["flag"] for args in list_requests(master, "SetDrainFlag")] == [True, False]
     master.answers["QueryConfigValues"] = [False]
     assert gnt("gnt-cluster", "queue", "info").out == "The drain flag is unset\n"
 
@@ -345,7 +345,7 @@ def test_history_is_asked_for_what_options_say(master: RecordingMaster, gnt: Run
         *("gnt-cluster", "history", "web1", "--since", "2h", "--until", "now"),
         *("--job", "7", "--kind", "instance", "--limit", "2"),
     )
-    [args] = asked(master, "QueryHistory")
+    [args] = list_requests(master, "QueryHistory")
     assert args["filter"] == {
         "object": "web1",
         "kind": "instance",

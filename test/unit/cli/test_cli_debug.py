@@ -45,7 +45,7 @@ def test_a_person_sees_locks_in_use_by_their_names(
 
 
 @pytest.fixture
-def held(master: RecordingMaster) -> RecordingMaster:
+def locking_master(master: RecordingMaster) -> RecordingMaster:
     master.tables["lock"] = [
         lock("cluster/BGL"),
         lock("node/uuid-1", ["4"]),
@@ -73,7 +73,7 @@ def held(master: RecordingMaster) -> RecordingMaster:
     ],
 )
 def test_what_was_asked_of_wconfd(
-    held: RecordingMaster, gnt: Run, words: list[str], answer: object
+    locking_master: RecordingMaster, gnt: Run, words: list[str], answer: object
 ) -> None:
     ran = gnt("gnt-debug", "wconfd", *words)
     assert (ran.code, json.loads(ran.out)) == (0, answer)
@@ -90,7 +90,9 @@ def test_what_was_asked_of_wconfd(
         (["delay", "long"], "long"),
     ],
 )
-def test_what_cannot_be_asked(held: RecordingMaster, gnt: Run, words: list[str], said: str) -> None:
+def test_what_cannot_be_asked(
+    locking_master: RecordingMaster, gnt: Run, words: list[str], said: str
+) -> None:
     ran = gnt("gnt-debug", *words)
     assert ran.code == 1
     assert said in ran.err

@@ -143,15 +143,15 @@ _LIST = Command("list", None, (), (), "show")
 
 
 def test_options_that_make_no_sense_together() -> None:
-    def wanted(**opts: Any) -> str | None:
+    def choose(**opts: Any) -> str | None:
         return formats.choose(Call("gnt-node", "list", SimpleNamespace(**opts), [], _LIST))
 
-    assert wanted(format="table", separator="|", units="m") is None
-    assert wanted(format="csv", separator=None, units=None) == "csv"
-    assert wanted(format="json", separator=None) == "json"
+    assert choose(format="table", separator="|", units="m") is None
+    assert choose(format="csv", separator=None, units=None) == "csv"
+    assert choose(format="json", separator=None) == "json"
     for name in ("separator", "units"):
         with pytest.raises(errors.OpPrereqError, match=f"--{name} is for tables"):
-            wanted(format="json", **{"separator": None, "units": None, name: "m"})
+            choose(format="json", **{"separator": None, "units": None, name: "m"})
 
 
 # colours --------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ganeti.base import jsonio
 from ganeti.opcodes import registry
 
 
-def said(op: dict[str, Any]) -> dict[str, Any]:
+def drop_defaults(op: dict[str, Any]) -> dict[str, Any]:
     """An opcode without parameters that have their default."""
     fields = msgspec.structs.fields(registry.find(op["OP_ID"]))
     usual: dict[str, Any] = {}
@@ -27,7 +27,7 @@ def said(op: dict[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in op.items() if key not in usual or usual[key] != value}
     if op["OP_ID"] == "OP_RESERVATION_ADD":
         own = {"reason": [], "debug_level": None}
-        found["instances"] = [said({**item, **own}) for item in op["instances"]]
+        found["instances"] = [drop_defaults({**item, **own}) for item in op["instances"]]
     return found
 
 
@@ -43,13 +43,13 @@ def create(name: str = "web1.example.com", **fields: Any) -> dict[str, Any]:
     }
 
 
-def reserved(name: str, **fields: Any) -> dict[str, Any]:
+def make_reservation(name: str, **fields: Any) -> dict[str, Any]:
     shape = create(name)
     del shape["no_install"]
     return {**shape, "forthcoming": True, **fields}
 
 
-def about(op_id: str, **fields: Any) -> dict[str, Any]:
+def make_op(op_id: str, **fields: Any) -> dict[str, Any]:
     return {"OP_ID": op_id, "instance_name": "web1", **fields}
 
 
@@ -180,8 +180,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             "iallocator": "hail",
             "owner": "alice",
             "instances": [
-                reserved("web1", disk_template="diskless", nics=[], os_type="noop"),
-                reserved("web2", disk_template="diskless", nics=[], os_type="noop"),
+                make_reservation("web1", disk_template="diskless", nics=[], os_type="noop"),
+                make_reservation("web2", disk_template="diskless", nics=[], os_type="noop"),
             ],
         },
     ),
@@ -190,32 +190,32 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         {
             "OP_ID": "OP_RESERVATION_ADD",
             "expires": 2208988800.0,
-            "instances": [reserved("", pnode="node1", no_install=True)],
+            "instances": [make_reservation("", pnode="node1", no_install=True)],
         },
     ),
     (
         "modify-reservation --owner bob --expires never --note x web1",
-        about("OP_RESERVATION_SET_PARAMS", owner="bob", never_expires=True, note="x"),
+        make_op("OP_RESERVATION_SET_PARAMS", owner="bob", never_expires=True, note="x"),
     ),
     # remove, rename
     (
         "remove -f --ignore-failures --shutdown-timeout 3 web1",
-        about("OP_INSTANCE_REMOVE", ignore_failures=True, shutdown_timeout=3),
+        make_op("OP_INSTANCE_REMOVE", ignore_failures=True, shutdown_timeout=3),
     ),
     (
         "rename --name-check web1 web2",
-        about("OP_INSTANCE_RENAME", new_name="web2", name_check=True),
+        make_op("OP_INSTANCE_RENAME", new_name="web2", name_check=True),
     ),
     # disks
     (
         "activate-disks --ignore-size --wait-for-sync web1",
-        about("OP_INSTANCE_ACTIVATE_DISKS", ignore_size=True, wait_for_sync=True),
+        make_op("OP_INSTANCE_ACTIVATE_DISKS", ignore_size=True, wait_for_sync=True),
     ),
-    ("deactivate-disks -f web1", about("OP_INSTANCE_DEACTIVATE_DISKS", force=True)),
-    ("grow-disk web1 2 1.5G", about("OP_INSTANCE_GROW_DISK", disk=2, amount=1536)),
+    ("deactivate-disks -f web1", make_op("OP_INSTANCE_DEACTIVATE_DISKS", force=True)),
+    ("grow-disk web1 2 1.5G", make_op("OP_INSTANCE_GROW_DISK", disk=2, amount=1536)),
     (
         "grow-disk --absolute --no-wait-for-sync --ignore-ipolicy web1 0 3",
-        about(
+        make_op(
             "OP_INSTANCE_GROW_DISK",
             disk=0,
             amount=4,
@@ -224,25 +224,25 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             ignore_ipolicy=True,
         ),
     ),
-    ("recreate-disks web1", about("OP_INSTANCE_RECREATE_DISKS")),
+    ("recreate-disks web1", make_op("OP_INSTANCE_RECREATE_DISKS")),
     (
         "recreate-disks --disk 2 --disk 0:size=2G,spindles=3 -n a:b web1",
-        about(
+        make_op(
             "OP_INSTANCE_RECREATE_DISKS",
             nodes=["a", "b"],
             disks=[[0, {"size": 2048, "spindles": 3}], [2, {}]],
         ),
     ),
-    ("recreate-disks -I . web1", about("OP_INSTANCE_RECREATE_DISKS", iallocator=".")),
+    ("recreate-disks -I . web1", make_op("OP_INSTANCE_RECREATE_DISKS", iallocator=".")),
     (
         "replace-disks -p --disks 0,2 web1",
-        about("OP_INSTANCE_REPLACE_DISKS", mode="replace_on_primary", disks=[0, 2]),
+        make_op("OP_INSTANCE_REPLACE_DISKS", mode="replace_on_primary", disks=[0, 2]),
     ),
-    ("replace-disks -s web1", about("OP_INSTANCE_REPLACE_DISKS", mode="replace_on_secondary")),
-    ("replace-disks -a web1", about("OP_INSTANCE_REPLACE_DISKS", mode="replace_auto")),
+    ("replace-disks -s web1", make_op("OP_INSTANCE_REPLACE_DISKS", mode="replace_on_secondary")),
+    ("replace-disks -a web1", make_op("OP_INSTANCE_REPLACE_DISKS", mode="replace_auto")),
     (
         "replace-disks -n node3 --early-release --ignore-ipolicy web1",
-        about(
+        make_op(
             "OP_INSTANCE_REPLACE_DISKS",
             mode="replace_new_secondary",
             remote_node="node3",
@@ -252,12 +252,12 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     (
         "replace-disks -I hail web1",
-        about("OP_INSTANCE_REPLACE_DISKS", mode="replace_new_secondary", iallocator="hail"),
+        make_op("OP_INSTANCE_REPLACE_DISKS", mode="replace_new_secondary", iallocator="hail"),
     ),
     # moves
     (
         "failover -f -n node3 --ignore-consistency --cleanup --shutdown-timeout 1 web1",
-        about(
+        make_op(
             "OP_INSTANCE_FAILOVER",
             target_node="node3",
             ignore_consistency=True,
@@ -265,12 +265,12 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             shutdown_timeout=1,
         ),
     ),
-    ("migrate -f web1", about("OP_INSTANCE_MIGRATE")),
-    ("migrate -f --non-live web1", about("OP_INSTANCE_MIGRATE", mode="non-live")),
+    ("migrate -f web1", make_op("OP_INSTANCE_MIGRATE")),
+    ("migrate -f --non-live web1", make_op("OP_INSTANCE_MIGRATE", mode="non-live")),
     (
         "migrate -f --migration-mode live -I hail --allow-failover --no-runtime-changes"
         " --ignore-hvversions --cleanup web1",
-        about(
+        make_op(
             "OP_INSTANCE_MIGRATE",
             mode="live",
             iallocator="hail",
@@ -282,23 +282,23 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     (
         "move -f -n node2 --compress gzip --ignore-consistency web1",
-        about("OP_INSTANCE_MOVE", target_node="node2", compress="gzip", ignore_consistency=True),
+        make_op("OP_INSTANCE_MOVE", target_node="node2", compress="gzip", ignore_consistency=True),
     ),
     # settings
     (
         "modify -B -maxmem,vcpus=4,minmem=default,ha=default web1",
-        about(
+        make_op(
             "OP_INSTANCE_SET_PARAMS",
             beparams={"maxmem": "default", "vcpus": 4, "minmem": "default", "ha": "default"},
         ),
     ),
     (
         "modify --hypervisor-parameters=boot_order=network,-acpi web1",
-        about("OP_INSTANCE_SET_PARAMS", hvparams={"boot_order": "network", "acpi": "default"}),
+        make_op("OP_INSTANCE_SET_PARAMS", hvparams={"boot_order": "network", "acpi": "default"}),
     ),
     (
         "modify -o debian -O a=1,-b --os-parameters-private p=1 --force-variant web1",
-        about(
+        make_op(
             "OP_INSTANCE_SET_PARAMS",
             os_name="debian",
             osparams={"a": "1", "b": "default"},
@@ -309,7 +309,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     (
         "modify --disk add:size=1G --disk 1:add,size=3,mode=ro --disk remove --disk -1:remove"
         " --disk root:mode=rw --disk 0:attach,uuid=u --disk 0:detach --disk 2:modify,name=x web1",
-        about(
+        make_op(
             "OP_INSTANCE_SET_PARAMS",
             disks=[
                 ["add", -1, {"size": 1024}],
@@ -326,7 +326,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     (
         "modify --net add --net 0:ip=none,network=lan --net 1:remove --no-hotplug"
         " --no-conflicts-check web1",
-        about(
+        make_op(
             "OP_INSTANCE_SET_PARAMS",
             hotplug=False,
             conflicts_check=False,
@@ -339,7 +339,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     (
         "modify -t drbd -n node2 --no-wait-for-sync --ignore-ipolicy -f web1",
-        about(
+        make_op(
             "OP_INSTANCE_SET_PARAMS",
             disk_template="drbd",
             remote_node="node2",
@@ -350,19 +350,19 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ),
     (
         "modify -t ext -e provider=p,x=1 web1",
-        about(
+        make_op(
             "OP_INSTANCE_SET_PARAMS", disk_template="ext", ext_params={"provider": "p", "x": "1"}
         ),
     ),
     (
         "modify --new-primary node2 -m 1G -c no web1",
-        about(
+        make_op(
             "OP_INSTANCE_SET_PARAMS", pnode="node2", runtime_mem=1024, instance_communication=False
         ),
     ),
-    ("modify --offline web1", about("OP_INSTANCE_SET_PARAMS", offline=True)),
-    ("modify --online web1", about("OP_INSTANCE_SET_PARAMS", offline=False)),
-    ("modify --reseed web1", about("OP_INSTANCE_SET_PARAMS", reseed=True)),
+    ("modify --offline web1", make_op("OP_INSTANCE_SET_PARAMS", offline=True)),
+    ("modify --online web1", make_op("OP_INSTANCE_SET_PARAMS", offline=False)),
+    ("modify --reseed web1", make_op("OP_INSTANCE_SET_PARAMS", reseed=True)),
     # tags
     (
         "add-tags web1 a b",
@@ -382,14 +382,14 @@ def test_words_become_one_opcode(
     master.results["OP_INSTANCE_ACTIVATE_DISKS"] = []
     ran = gnt_instance(words)
     assert (ran.code, ran.err) == (0, "")
-    assert said(master.op) == expected
+    assert drop_defaults(master.op) == expected
 
 
 POWER = [
-    ("startup web1", about("OP_INSTANCE_STARTUP")),
+    ("startup web1", make_op("OP_INSTANCE_STARTUP")),
     (
         "start -f --paused --ignore-offline --no-remember -H acpi=true -B memory=300,vcpus=2 web1",
-        about(
+        make_op(
             "OP_INSTANCE_STARTUP",
             force=True,
             startup_paused=True,
@@ -401,7 +401,7 @@ POWER = [
     ),
     (
         "shutdown --timeout 7 --ignore-offline --no-remember web1",
-        about(
+        make_op(
             "OP_INSTANCE_SHUTDOWN",
             timeout=7,
             ignore_offline_nodes=True,
@@ -409,17 +409,17 @@ POWER = [
             admin_state_source="admin",
         ),
     ),
-    ("stop -f web1", about("OP_INSTANCE_SHUTDOWN", force=True, admin_state_source="admin")),
-    ("reboot web1", about("OP_INSTANCE_REBOOT", reboot_type="hard")),
+    ("stop -f web1", make_op("OP_INSTANCE_SHUTDOWN", force=True, admin_state_source="admin")),
+    ("reboot web1", make_op("OP_INSTANCE_REBOOT", reboot_type="hard")),
     (
         "reboot -t full --ignore-secondaries --shutdown-timeout 9 web1",
-        about(
+        make_op(
             "OP_INSTANCE_REBOOT", reboot_type="full", ignore_secondaries=True, shutdown_timeout=9
         ),
     ),
     (
         "reinstall -f -o debian+x --force-variant -O a=1 --os-parameters-secret k=v web1",
-        about(
+        make_op(
             "OP_INSTANCE_REINSTALL",
             os_type="debian+x",
             force_variant=True,
@@ -427,7 +427,7 @@ POWER = [
             osparams_secret={"k": "v"},
         ),
     ),
-    ("reinstall -f web1", about("OP_INSTANCE_REINSTALL")),
+    ("reinstall -f web1", make_op("OP_INSTANCE_REINSTALL")),
 ]
 
 
@@ -439,7 +439,7 @@ def test_words_for_one_of_possibly_many_instances(
     ran = gnt_instance(words)
     assert ran.code == 0
     assert ran.out == "Waiting for job 1 for web1.example.com ...\n"
-    assert said(master.op) == {**expected, "instance_name": "web1.example.com"}
+    assert drop_defaults(master.op) == {**expected, "instance_name": "web1.example.com"}
 
 
 def test_common_parameters_and_the_reason_trail(master: RecordingMaster, gnt_instance: Run) -> None:
@@ -520,7 +520,7 @@ def test_a_change_of_group_waits_for_its_jobs(master: RecordingMaster, gnt_insta
     master.results["OP_INSTANCE_CHANGE_GROUP"] = children([True, 1], [True, 1])
     ran = gnt_instance("change-group --to a --to b -I hail --early-release web1")
     assert ran.code == 0
-    assert said(master.op) == about(
+    assert drop_defaults(master.op) == make_op(
         "OP_INSTANCE_CHANGE_GROUP", target_groups=["a", "b"], iallocator="hail", early_release=True
     )
     assert ran.out.splitlines() == [
@@ -555,7 +555,7 @@ def test_a_batch_is_one_opcode(master: RecordingMaster, gnt_instance: Run, tmp_p
     assert "No nodes can be allocated for instance b" in ran.err
     op = master.op
     assert (op["OP_ID"], op["iallocator"]) == ("OP_INSTANCE_MULTI_ALLOC", "hail")
-    assert [said(item) for item in op["instances"]] == [
+    assert [drop_defaults(item) for item in op["instances"]] == [
         {
             "OP_ID": "OP_INSTANCE_CREATE",
             "instance_name": "a",

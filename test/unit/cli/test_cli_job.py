@@ -27,7 +27,7 @@ def row(number: int, status: str = "success", **more: Any) -> dict[str, Any]:
     }
 
 
-def asked(master: RecordingMaster, method: str) -> list[dict[str, Any]]:
+def list_requests(master: RecordingMaster, method: str) -> list[dict[str, Any]]:
     return [args for name, args in master.requests if name == method]
 
 
@@ -49,7 +49,7 @@ def test_options_and_arguments_select_jobs(master: RecordingMaster, gnt: Run) ->
     gnt("gnt-job", "list", "--error")
     gnt("gnt-job", "list", "--pending", "7")
     gnt("gnt-job", "list", "7", "9", "--archived")
-    first, second, third = asked(master, "Query")
+    first, second, third = list_requests(master, "Query")
     assert first["qfilter"] == ["|", ["==", "status", "error"]]
     assert second["qfilter"][0] == "&"
     assert second["qfilter"][2] == ["|", ["==", "id", 7]]
@@ -219,7 +219,7 @@ def test_logs_of_all_daemons(master: RecordingMaster, gnt: Run) -> None:
         "failed": {},
     }
     ran = gnt("gnt-job", "logs", "4", "-n", "node1", "-n", "node2")
-    assert asked(master, "QueryJobLog") == [{"job": 4, "nodes": ["node1", "node2"]}]
+    assert list_requests(master, "QueryJobLog") == [{"job": 4, "nodes": ["node1", "node2"]}]
     assert (ran.code, ran.out) == (
         0,
         "2023-11-14 22:13:20.250 node1 ganeti-masterd INFO two\n    lines\n",
@@ -267,9 +267,9 @@ def test_killing_must_be_wanted(master: RecordingMaster, gnt: Run) -> None:
     ran = gnt("gnt-job", "cancel", "--kill", "7")
     assert ran.code == 1
     assert "--kill can leave work half done" in ran.err
-    assert asked(master, "CancelJob") == []
+    assert list_requests(master, "CancelJob") == []
     assert gnt("gnt-job", "cancel", "--kill", "--yes-do-it", "7").code == 0
-    assert [args["kill"] for args in asked(master, "CancelJob")] == [True]
+    assert [args["kill"] for args in list_requests(master, "CancelJob")] == [True]
 
 
 def test_selected_jobs_are_confirmed_first(master: RecordingMaster, gnt: Run) -> None:
@@ -277,10 +277,10 @@ def test_selected_jobs_are_confirmed_first(master: RecordingMaster, gnt: Run) ->
     master.answers["CancelJob"] = [True, "done"]
     ran = gnt("gnt-job", "cancel", "--pending")
     assert ran.code == 1
-    assert asked(master, "CancelJob") == []
+    assert list_requests(master, "CancelJob") == []
     ran = gnt("gnt-job", "cancel", "--pending", "-f")
     assert ran.code == 0
-    assert [args["job"] for args in asked(master, "CancelJob")] == [7, 8]
+    assert [args["job"] for args in list_requests(master, "CancelJob")] == [7, 8]
 
 
 @pytest.mark.parametrize("words", [[], ["7", "--pending"]])
@@ -296,7 +296,7 @@ def test_a_priority_is_changed_by_its_name(master: RecordingMaster, gnt: Run) ->
     assert ran.code == 1
     assert "Give the new priority with --priority: low, normal, high" in ran.err
     assert gnt("gnt-job", "change-priority", "--priority", "high", "7").code == 0
-    assert asked(master, "ChangeJobPriority") == [{"job": 7, "priority": -10}]
+    assert list_requests(master, "ChangeJobPriority") == [{"job": 7, "priority": -10}]
 
 
 def test_jobs_that_have_not_ended_are_not_archived(master: RecordingMaster, gnt: Run) -> None:
@@ -312,4 +312,4 @@ def test_old_jobs_are_archived(master: RecordingMaster, gnt: Run, word: str, age
     master.answers["AutoArchiveJobs"] = [1, 4]
     ran = gnt("gnt-job", "autoarchive", word)
     assert ran.out == "Archived 1 job, 4 left to look at\n"
-    assert [args["age"] for args in asked(master, "AutoArchiveJobs")] == [age]
+    assert [args["age"] for args in list_requests(master, "AutoArchiveJobs")] == [age]

@@ -88,10 +88,10 @@ def test_the_log_is_shown_once_and_in_its_order(
 def test_the_log_of_a_job_that_is_archived_meanwhile(
     master: RecordingMaster, client: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def lost(_args: Any) -> Any:
+    def lose_job(_args: Any) -> Any:
         raise errors.JobLost("Job with id 1 lost")
 
-    master.answers["WaitForJobChange"] = lost
+    master.answers["WaitForJobChange"] = lose_job
     log = [[entry(1, "one")], [entry(2, "two")]]
     master.answers["QueryJobs"] = lambda args: (
         [["success", log, True]] if "oplog" in args["fields"] else row("success", ["success"], [7])
@@ -121,10 +121,10 @@ def test_ctrl_c_leaves_the_job_alone(
 def test_a_master_that_goes_away_is_told(
     master: RecordingMaster, client: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def gone(_args: Any) -> Any:
+    def break_answer(_args: Any) -> Any:
         raise errors.ProtocolError("the answer is cut off")
 
-    master.answers["WaitForJobChange"] = gone
+    master.answers["WaitForJobChange"] = break_answer
     with pytest.raises(errors.LuxiError):
         jobs.wait(client, 7)
     assert "Job 7 may have failed; see gnt-job info 7." in capsys.readouterr().err

@@ -10,7 +10,7 @@ from recording_master import RecordingMaster, Run
 NOW = 1_700_000_000.0
 
 
-def stripped(text: str) -> list[str]:
+def strip_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines()]
 
 
@@ -58,11 +58,11 @@ def test_what_a_group_inherits_is_marked(master: RecordingMaster, gnt: Run) -> N
         "allowed disk templates: default (drbd)",
         "vcpu-ratio: default (4)",
     ):
-        assert line in stripped(default)
-    assert "Backend parameters:" not in stripped(default)
+        assert line in strip_lines(default)
+    assert "Backend parameters:" not in strip_lines(default)
     for line in ("ha: failover", "memory-size: 32768", "spindle-ratio: default (32)"):
-        assert line in stripped(rack1)
-    assert "vcpu-ratio: 4" in stripped(rack1)
+        assert line in strip_lines(rack1)
+    assert "vcpu-ratio: 4" in strip_lines(rack1)
 
 
 def test_a_group_that_does_not_exist(master: RecordingMaster, gnt: Run) -> None:
@@ -215,12 +215,12 @@ def disk(**more: Any) -> dict[str, Any]:
 
 def test_a_detached_disk(master: RecordingMaster, gnt: Run) -> None:
     master.tables["disk"] = [disk(), disk(uuid="d-2")]
-    lines = stripped(gnt("gnt-disk", "info", "d-1").out)
+    lines = strip_lines(gnt("gnt-disk", "info", "d-1").out)
     assert lines[0] == "- Disk: d-1"
     for line in ("Size: 10.0G", "Instance: none (detached)", "Nodes: all", "Logical ID: a/1"):
         assert line in lines
     assert "Forthcoming" not in " ".join(lines)
-    assert len([line for line in stripped(gnt("gnt-disk", "info").out) if "- Disk" in line]) == 2
+    assert len([line for line in strip_lines(gnt("gnt-disk", "info").out) if "- Disk" in line]) == 2
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_what_only_some_disks_have(
     master: RecordingMaster, gnt: Run, fields: dict[str, Any], line: str
 ) -> None:
     master.tables["disk"] = [disk(**fields)]
-    assert line in stripped(gnt("gnt-disk", "info", "d-1").out)
+    assert line in strip_lines(gnt("gnt-disk", "info", "d-1").out)
 
 
 def test_lists_of_disks(master: RecordingMaster, gnt: Run) -> None:
@@ -275,9 +275,9 @@ def test_everything_about_a_node(master: RecordingMaster, gnt: Run) -> None:
     master.add_node("node2", **{**usual, "powered": True}, vm_capable=False)
     first, second = gnt("gnt-node", "info").out.split("- Node name: node2")
     for line in ("secondary ip: 198.51.100.1", "- web1", "ssh_port: default (22)"):
-        assert line in stripped(first)
+        assert line in strip_lines(first)
     assert "powered" not in first
-    assert "powered: True" in stripped(second)
+    assert "powered: True" in strip_lines(second)
     assert "primary for instances" not in second
     ran = gnt("gnt-node", "info", "node9")
     assert ran.code == 1
@@ -318,7 +318,7 @@ def test_everything_about_an_image(master: RecordingMaster, gnt: Run) -> None:
         "mtime": NOW,
     }
     master.answers["QueryImages"] = rows(image)
-    lines = stripped(gnt("gnt-image", "info", "debian").out)
+    lines = strip_lines(gnt("gnt-image", "info", "debian").out)
     for line in (
         "Smallest disk: 2.0G",
         "Size of the file: 512M",
@@ -418,13 +418,13 @@ def test_versions_variants_and_parameters_of_an_os(master: RecordingMaster, gnt:
     master.results["OP_OS_DIAGNOSE"] = [facts("debian", valid=True), facts("old", valid=False)]
     ran = gnt("gnt-os", "info", "debian", "old", "nosuch")
     debian, old, nosuch = ran.out.rstrip("\n").split("\n\n")
-    lines = stripped(debian)
+    lines = strip_lines(debian)
     assert lines[:4] == ["debian:", "- valid: True", "- hidden: False", "- blacklisted: False"]
     for line in ("- 15", "- small", "- trusted: True", "- kvm"):
         assert line in lines
     assert lines.index("- 15") < lines.index("- 20")
     assert any(line.startswith("- mirror: ") for line in lines)
-    assert stripped(old) == ["old:", "- valid: False", "- hidden: False", "- blacklisted: False"]
+    assert strip_lines(old) == ["old:", "- valid: False", "- hidden: False", "- blacklisted: False"]
     assert nosuch.strip() == "nosuch:"
     text = gnt("gnt-os", "info", "--format", "json", "debian", "nosuch").out
     assert '"nosuch": null' in text

@@ -60,7 +60,7 @@ def commands() -> Iterator[tuple[Program, Command]]:
 def _without_reasons(op: dict[str, Any]) -> dict[str, Any]:
     """An opcode of which those inside, as in a reservation, have no reason (a time) either."""
     return {
-        key: [RecordingMaster.bare(item) if isinstance(item, dict) else item for item in value]
+        key: [RecordingMaster.strip(item) if isinstance(item, dict) else item for item in value]
         if isinstance(value, list)
         else value
         for key, value in op.items()
@@ -90,10 +90,10 @@ if UPDATE:
                 ops = submit(program, command.name, line)
                 if ops:
                     found.setdefault(program.name, {}).setdefault(command.name, {})[line] = ops
-        FILE.write_text(_pretty(found), encoding="utf-8")
+        FILE.write_text(_format(found), encoding="utf-8")
 
 
-def _pretty(found: dict[str, dict[str, Any]]) -> str:
+def _format(found: dict[str, dict[str, Any]]) -> str:
     """One row for each command line."""
     parts = []
     for program, known in sorted(found.items()):

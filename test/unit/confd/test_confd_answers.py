@@ -130,7 +130,7 @@ def test_a_node_without_configuration() -> None:
 
 def test_requests_and_answers_field_by_field() -> None:
     """Each has the recorded members, of the recorded kinds."""
-    forms = contract.recorded("monitoring")["confd"]
+    forms = contract.read_recorded("monitoring")["confd"]
     names = {"NODE": NAME, "INSTANCE": "web1.example.com"}
     for request in forms["requests"]:
         query = request["query"]

@@ -157,7 +157,7 @@ def test_an_answer_that_is_too_long_says_so(
 
 
 @pytest.fixture
-def where(tmp_path: Path) -> Paths:
+def paths(tmp_path: Path) -> Paths:
     paths = Paths(tmp_path / "root")
     paths.data.mkdir(parents=True)
     paths.hmac_key.write_bytes(KEY)
@@ -166,8 +166,8 @@ def where(tmp_path: Path) -> Paths:
 
 
 @pytest.fixture
-def port(where: Paths) -> Iterator[int]:
-    made = server.make(("127.0.0.1", 0), where.hmac_key, Follower(where).view)
+def port(paths: Paths) -> Iterator[int]:
+    made = server.make(("127.0.0.1", 0), paths.hmac_key, Follower(paths).view)
     made.start()
     yield made.port
     made.stop()
@@ -183,9 +183,9 @@ def test_client_and_server(port: int) -> None:
         client.ask(["127.0.0.1"], port, b"wrong", Kind.PING, timeout=0.1)
 
 
-def test_the_newest_answer_counts(port: int, where: Paths, tmp_path: Path) -> None:
+def test_the_newest_answer_counts(port: int, paths: Paths, tmp_path: Path) -> None:
     other = Paths(tmp_path / "other")  # without a configuration
-    made = server.make(("127.0.0.2", port), where.hmac_key, Follower(other).view)
+    made = server.make(("127.0.0.2", port), paths.hmac_key, Follower(other).view)
     made.start()
     try:
         addresses = ["127.0.0.2", "127.0.0.1"]
@@ -205,52 +205,52 @@ def names(follower: Follower, clock: SetClock) -> list[str] | None:
     return None if view is None else sorted(view.nodes)
 
 
-def test_changes_are_seen(where: Paths, clock: SetClock) -> None:
-    follower = Follower(where, clock)
-    kept = store.Store(where)
+def test_changes_are_seen(paths: Paths, clock: SetClock) -> None:
+    follower = Follower(paths, clock)
+    kept = store.Store(paths)
 
     def tag(text: str) -> None:
         node = kept.current.node("node1.example.com")
         kept.change("tags-set", Author(), lambda draft: draft.update(node, tags=(text,)))
 
-    def seen() -> str:
+    def read_tags() -> str:
         clock.time += INTERVAL
         view = follower.view()
         assert view is not None
         return "".join(view.nodes["node1.example.com"].tags)
 
-    assert seen() == ""
+    assert read_tags() == ""
     for number in range(3):
         tag(f"t{number}")
-        assert seen() == f"t{number}"
+        assert read_tags() == f"t{number}"
     kept.checkpoint()
-    assert seen() == "t2"
+    assert read_tags() == "t2"
     tag("after")
-    assert seen() == "after"
+    assert read_tags() == "after"
     tag("soon")
     view = follower.view()
     assert view is not None
     assert view.nodes["node1.example.com"].tags == ("after",)  # not looked at so soon again
     kept.close()
-    assert seen() == "soon"
+    assert read_tags() == "soon"
 
 
-def test_a_node_that_is_no_candidate_any_more(where: Paths, clock: SetClock) -> None:
-    follower = Follower(where, clock)
+def test_a_node_that_is_no_candidate_any_more(paths: Paths, clock: SetClock) -> None:
+    follower = Follower(paths, clock)
     assert names(follower, clock) is not None
-    data = where.config_file.read_bytes()
-    where.config_file.unlink()
+    data = paths.config_file.read_bytes()
+    paths.config_file.unlink()
     assert names(follower, clock) is None
-    where.config_file.write_bytes(data)
+    paths.config_file.write_bytes(data)
     assert names(follower, clock) is not None
 
 
-def test_a_damaged_file_leaves_the_last_state(where: Paths, clock: SetClock) -> None:
-    follower = Follower(where, clock)
+def test_a_damaged_file_leaves_the_last_state(paths: Paths, clock: SetClock) -> None:
+    follower = Follower(paths, clock)
     before = names(follower, clock)
-    where.journal_file.write_bytes(b"nonsense\n" * 3)
+    paths.journal_file.write_bytes(b"nonsense\n" * 3)
     assert names(follower, clock) == before
-    where.journal_file.write_bytes(journal.encode({"serial": 99, "time": 1.0}))
+    paths.journal_file.write_bytes(journal.encode({"serial": 99, "time": 1.0}))
     assert names(follower, clock) == before
-    where.journal_file.unlink()
+    paths.journal_file.unlink()
     assert names(follower, clock) == before

@@ -267,7 +267,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_journal(root, clock, cap
 # refusals ----------------------------------------------------------------------------------
 
 
-def refused(root, kind=errors.ConfigurationError) -> str:
+def check_refused(root, kind=errors.ConfigurationError) -> str:
     before = {p: p.read_bytes() for p in root.data.iterdir()}
     with pytest.raises(kind) as caught:
         Store(root)
@@ -277,20 +277,20 @@ def refused(root, kind=errors.ConfigurationError) -> str:
 
 def test_no_configuration(root):
     root.config_file.unlink()
-    assert "not a master candidate of any cluster" in refused(root)
+    assert "not a master candidate of any cluster" in check_refused(root)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"version": "3"}', '"text"'])
 def test_a_file_that_is_no_configuration(root, content):
     root.config_file.write_text(content)
-    assert str(root.config_file) in refused(root)
+    assert str(root.config_file) in check_refused(root)
 
 
 def test_a_configuration_of_another_version(root):
     raw = json.loads(root.config_file.read_text())
     raw["version"] = 2_090_000
     root.config_file.write_text(json.dumps(raw))
-    assert refused(root, errors.ConfigVersionMismatch) == (
+    assert check_refused(root, errors.ConfigVersionMismatch) == (
         "the configuration is of version 2.9, this software needs 3.2; cfgupgrade brings it there"
     )
 
@@ -299,7 +299,7 @@ def test_a_configuration_of_a_version_that_can_be_beside_this_one(root):
     raw = json.loads(root.config_file.read_text())
     raw["version"] = 3_030_000
     root.config_file.write_text(json.dumps(raw))
-    said = refused(root, errors.ConfigVersionMismatch)
+    said = check_refused(root, errors.ConfigVersionMismatch)
     assert said.endswith("'ganeti-daemon-util switch-version 3.3' uses that version on this node")
 
 
@@ -307,7 +307,7 @@ def test_a_configuration_with_a_wrong_value_is_told_where(root):
     raw = json.loads(root.config_file.read_text())
     raw["nodes"]["node-2"]["offline"] = "maybe"
     root.config_file.write_text(json.dumps(raw))
-    text = refused(root)
+    text = check_refused(root)
     assert "node" in text
     assert "offline" in text
 
@@ -320,21 +320,21 @@ def write_journal(root, *changes: dict) -> None:
 
 def test_a_journal_of_another_state(root):
     write_journal(root, {"serial": 9, "time": 1.0, "name": "x"})
-    assert "continues with serial 9" in refused(root)
+    assert "continues with serial 9" in check_refused(root)
 
 
 def test_a_journal_of_a_newer_version(root):
     write_journal(root, {"serial": 6, "time": 1.0, "name": "x", "put": {"dreams": {"a": {}}}})
-    assert "'dreams', which this version does not know" in refused(root)
+    assert "'dreams', which this version does not know" in check_refused(root)
     write_journal(root, {"serial": 6, "time": 1.0, "name": "x", "delete": {"dreams": ["a"]}})
-    assert "'dreams', which this version does not know" in refused(root)
+    assert "'dreams', which this version does not know" in check_refused(root)
 
 
 def test_a_journal_with_a_wrong_object(root):
     write_journal(
         root, {"serial": 6, "time": 1.0, "name": "x", "put": {"nodes": {"a": {"uuid": 5}}}}
     )
-    assert "nodes a" in refused(root)
+    assert "nodes a" in check_refused(root)
 
 
 def test_reading_needs_no_lock_and_changes_nothing(store, root):

@@ -153,7 +153,7 @@ def killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     renames = 0
     rename = os.rename
 
-    def counted(source: Any, target: Any) -> None:
+    def replace_counted(source: Any, target: Any) -> None:
         nonlocal renames
         number, renames = renames, renames + 1
         if number == step // 2 and step % 2 == 0:
@@ -163,7 +163,7 @@ def killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "rename", counted)
+        patch.setattr(os, "rename", replace_counted)
         yield
 
 

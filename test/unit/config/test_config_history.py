@@ -171,14 +171,14 @@ def test_a_journal_that_cannot_be_shortened_stays_and_goes_on(store, root, monke
     changes(store, 3)
     keep = store.history.keep
 
-    def one_more(lines: bytes) -> None:
+    def keep_and_change(lines: bytes) -> None:
         keep(lines)
         changes(store, 1)
 
     def full(*_args: Any, **_more: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.history, "keep", one_more)
+    monkeypatch.setattr(store.history, "keep", keep_and_change)
     monkeypatch.setattr("ganeti.base.journal.files.write_atomic", full)
     monkeypatch.setattr("ganeti.config.store.write_checkpoint", lambda *_args: None)
     monkeypatch.setattr(History, "_write", lambda *_args: root.data)
@@ -363,7 +363,7 @@ def keys(difference: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     return {key["key"]: (key["old"], key["new"]) for key in difference["keys"]}
 
 
-def together(store: Store, after: int = 0) -> dict[str, dict[str, Any]]:
+def merge(store: Store, after: int = 0) -> dict[str, dict[str, Any]]:
     found = differences.merge_records(r for r in reversed(records(store)) if r["serial"] > after)
     return {item["uuid"]: item for item in found}
 
@@ -377,11 +377,11 @@ def test_several_changes_of_one_object_are_told_as_one(store):
                 store.current.instances["inst-1"], beparams={"maxmem": m, "minmem": 128}
             ),
         )
-    found = together(store)["inst-1"]
+    found = merge(store)["inst-1"]
     assert keys(found) == {"beparams/maxmem": (None, 1024), "beparams/minmem": (None, 128)}
     assert (found["change"], found["name"]) == ("changed", "web1.example.com")
     assert (found["serials"], found["jobs"]) == ([6, 7, 8], [512, 768, 1024])
-    assert keys(together(store, after=6)["inst-1"]) == {"beparams/maxmem": (512, 1024)}
+    assert keys(merge(store, after=6)["inst-1"]) == {"beparams/maxmem": (512, 1024)}
 
 
 def test_there_and_back_is_no_difference(store):
@@ -389,7 +389,7 @@ def test_there_and_back_is_no_difference(store):
     tag(store, "prod", "web")
     store.change("+", WHO, lambda d: d.put(node(4)))
     store.change("-", WHO, lambda d: d.delete(store.current.nodes["node-4"]))
-    assert together(store) == {}
+    assert merge(store) == {}
 
 
 def test_what_came_and_what_went(store):
@@ -397,7 +397,7 @@ def test_what_came_and_what_went(store):
     store.change("~", WHO, lambda d: d.update(store.current.nodes["node-4"], drained=True))
     store.change("~", WHO, lambda d: d.update(store.current.nodes["node-3"], tags=("x",)))
     store.change("-", WHO, lambda d: d.delete(store.current.nodes["node-3"]))
-    found = together(store)
+    found = merge(store)
     assert (found["node-4"]["change"], found["node-4"]["values"]["drained"]) == ("added", True)
     assert found["node-3"]["change"] == "removed"
     assert found["node-3"]["name"] == "node3.example.com"
@@ -407,7 +407,7 @@ def test_one_that_went_and_came_back_has_changed(store):
     gone = store.current.nodes["node-3"]
     store.change("-", WHO, lambda d: d.delete(gone))
     store.change("+", WHO, lambda d: d.put(base.replace(gone, offline=False, drained=True)))
-    assert keys(together(store)["node-3"]) == {"offline": (True, False), "drained": (False, True)}
+    assert keys(merge(store)["node-3"]) == {"offline": (True, False), "drained": (False, True)}
 
 
 VALUES = st.one_of(st.none(), st.booleans(), st.integers(0, 5), st.sampled_from(["a", "b"]))

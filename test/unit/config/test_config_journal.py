@@ -18,18 +18,18 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def opened(path):
+def open_journal(path):
     made = Journal(path)
     made.open()
     yield made
     made.close()
 
 
-def test_what_is_appended_is_read(opened, path):
-    opened.append(RECORDS[:2])
-    opened.append(RECORDS[2:])
+def test_what_is_appended_is_read(open_journal, path):
+    open_journal.append(RECORDS[:2])
+    open_journal.append(RECORDS[2:])
     assert list(journal.read(path)) == RECORDS
-    assert opened.size == path.stat().st_size
+    assert open_journal.size == path.stat().st_size
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -37,10 +37,10 @@ def test_no_file_is_an_empty_journal(tmp_path):
     assert list(journal.read(tmp_path / "none")) == []
 
 
-def test_it_goes_on_after_it_was_closed(opened, path):
-    opened.append(RECORDS[:1])
-    opened.close()
-    opened.close()
+def test_it_goes_on_after_it_was_closed(open_journal, path):
+    open_journal.append(RECORDS[:1])
+    open_journal.close()
+    open_journal.close()
     again = Journal(path)
     again.open()
     again.append(RECORDS[1:])
@@ -58,9 +58,9 @@ def test_it_goes_on_after_it_was_closed(opened, path):
         b"\0" * 100 + b'rest of a line"}\n',
     ],
 )
-def test_a_torn_end_is_dropped_and_written_over(opened, path, tail):
-    opened.append(RECORDS[:2])
-    opened.close()
+def test_a_torn_end_is_dropped_and_written_over(open_journal, path, tail):
+    open_journal.append(RECORDS[:2])
+    open_journal.close()
     whole = path.read_bytes()
     path.write_bytes(whole + tail)
     assert list(journal.read(path)) == RECORDS[:2]
@@ -74,9 +74,9 @@ def test_a_torn_end_is_dropped_and_written_over(opened, path, tail):
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_damaged_line_is_told_by_its_number(opened, path, number):
+def test_a_damaged_line_is_told_by_its_number(open_journal, path, number):
     """The last one too: its end is there, so somebody was told that it is safe."""
-    opened.append(RECORDS)
+    open_journal.append(RECORDS)
     lines = path.read_bytes().splitlines(keepends=True)
     lines[number] = lines[number].replace(b"change", b"chance")
     damaged = b"".join(lines)
@@ -101,20 +101,20 @@ def test_a_line_that_is_json_but_no_record_is_refused(path):
         list(journal.read(path))
 
 
-def test_a_full_disk_leaves_the_file_as_it_was(opened, path):
-    opened.append(RECORDS[:1])
+def test_a_full_disk_leaves_the_file_as_it_was(open_journal, path):
+    open_journal.append(RECORDS[:1])
     whole = path.read_bytes()
     with full_disk(path), pytest.raises(errors.FileError, match="File too large"):
-        opened.append(RECORDS[1:])
+        open_journal.append(RECORDS[1:])
     assert path.read_bytes() == whole
-    opened.append(RECORDS[2:])
+    open_journal.append(RECORDS[2:])
     assert list(journal.read(path)) == [RECORDS[0], RECORDS[2]]
 
 
-def test_after_a_checkpoint_it_begins_anew(opened, path):
-    opened.append(RECORDS[:2])
-    opened.restart()
-    assert opened.size == 0
+def test_after_a_checkpoint_it_begins_anew(open_journal, path):
+    open_journal.append(RECORDS[:2])
+    open_journal.restart()
+    assert open_journal.size == 0
     assert list(journal.read(path)) == []
-    opened.append(RECORDS[2:])
+    open_journal.append(RECORDS[2:])
     assert list(journal.read(path)) == RECORDS[2:]

@@ -73,20 +73,20 @@ def allowed(mine: Limits, raw: dict[str, Any]) -> bool:
     return True
 
 
-def on(verb: str, name: str, **more: Any) -> dict[str, Any]:
+def make_instance_op(verb: str, name: str, **more: Any) -> dict[str, Any]:
     return {"OP_ID": f"OP_INSTANCE_{verb}", "instance_name": name, **more}
 
 
 def modified(*changes: Any) -> dict[str, Any]:
-    return on("SET_PARAMS", "web1.example.com", disks=list(changes))
+    return make_instance_op("SET_PARAMS", "web1.example.com", disks=list(changes))
 
 
 def creation(**more: Any) -> dict[str, Any]:
     own = {"mode": "create", "disks": [], "nics": [], "disk_template": "diskless"}
-    return on("CREATE", "web9.example.com", **{**own, **more})
+    return make_instance_op("CREATE", "web9.example.com", **{**own, **more})
 
 
-def of_disk(verb: str, uuid: str, **more: Any) -> dict[str, Any]:
+def make_disk_op(verb: str, uuid: str, **more: Any) -> dict[str, Any]:
     return {"OP_ID": f"OP_DISK_{verb}", "disk_name": uuid, **more}
 
 
@@ -101,18 +101,18 @@ def tagged(verb: str, kind: str, name: str, *tags: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("mine", "raw", "expected"),
     [
-        (SIDE, on("STARTUP", "web2.example.com"), True),
-        (SIDE, on("STARTUP", "inst-2"), True),
-        (SIDE, on("STARTUP", "web3.example.com"), False),
-        (MINE, on("STARTUP", "web2.example.com"), False),
-        (MINE, on("STARTUP", "nosuch"), False),
-        (BOTH, on("STARTUP", "web1.example.com"), True),
-        (BOTH, on("STARTUP", "web3.example.com"), False),
-        (MINE, on("STARTUP", "web1.example.com", instance_uuid="inst-2"), False),
-        (MINE, on("STARTUP", "web1.example.com", beparams={"maxmem": 9999}), False),
+        (SIDE, make_instance_op("STARTUP", "web2.example.com"), True),
+        (SIDE, make_instance_op("STARTUP", "inst-2"), True),
+        (SIDE, make_instance_op("STARTUP", "web3.example.com"), False),
+        (MINE, make_instance_op("STARTUP", "web2.example.com"), False),
+        (MINE, make_instance_op("STARTUP", "nosuch"), False),
+        (BOTH, make_instance_op("STARTUP", "web1.example.com"), True),
+        (BOTH, make_instance_op("STARTUP", "web3.example.com"), False),
+        (MINE, make_instance_op("STARTUP", "web1.example.com", instance_uuid="inst-2"), False),
+        (MINE, make_instance_op("STARTUP", "web1.example.com", beparams={"maxmem": 9999}), False),
         (MINE, {"OP_ID": "OP_INSTANCE_QUERY_DATA"}, False),
-        (SIDE, on("MIGRATE", "web1.example.com", target_node="node1"), False),
-        (SIDE, on("MIGRATE", "web1.example.com", target_node="node2"), True),
+        (SIDE, make_instance_op("MIGRATE", "web1.example.com", target_node="node1"), False),
+        (SIDE, make_instance_op("MIGRATE", "web1.example.com", target_node="node2"), True),
         (SIDE, {"OP_ID": "OP_NODE_POWERCYCLE", "node_name": "node2"}, True),
         (SIDE, {"OP_ID": "OP_NODE_POWERCYCLE", "node_name": "node1"}, False),
         (MINE, {"OP_ID": "OP_NODE_POWERCYCLE", "node_name": "node2"}, False),
@@ -168,7 +168,7 @@ def tagged(verb: str, kind: str, name: str, *tags: str) -> dict[str, Any]:
         (SIDE, creation(forthcoming=True, pnode="node2"), True),
         (
             MINE,
-            on(
+            make_instance_op(
                 "CREATE",
                 "web2.example.com",
                 mode="create",
@@ -181,7 +181,9 @@ def tagged(verb: str, kind: str, name: str, *tags: str) -> dict[str, Any]:
         ),
         (
             MINE,
-            on("CREATE", "web1.example.com", mode="create", disks=[], nics=[], commit=True),
+            make_instance_op(
+                "CREATE", "web1.example.com", mode="create", disks=[], nics=[], commit=True
+            ),
             True,
         ),
         (MINE, modified(["attach", -1, {"uuid": MARKED}]), True),
@@ -195,14 +197,14 @@ def tagged(verb: str, kind: str, name: str, *tags: str) -> dict[str, Any]:
         (MINE, modified(["detach", 0, {}]), False),
         (MINE, modified(["detach", D1, {}]), False),
         (MINE, modified(["detach", BOUND, {}]), True),
-        (MINE, of_disk("REMOVE", MARKED), True),
-        (MINE, of_disk("REMOVE", LOOSE), False),
-        (MINE, of_disk("GROW", D1, amount=4), True),
-        (MINE, of_disk("GROW", "web1.example.com/0", amount=4), False),
-        (MINE, of_disk("ATTACH", MARKED, instance_name="web1.example.com"), True),
-        (MINE, of_disk("ATTACH", MARKED, instance_name="web2.example.com"), False),
-        (MINE, of_disk("DETACH", D1), False),
-        (MINE, of_disk("DETACH", BOUND), True),
+        (MINE, make_disk_op("REMOVE", MARKED), True),
+        (MINE, make_disk_op("REMOVE", LOOSE), False),
+        (MINE, make_disk_op("GROW", D1, amount=4), True),
+        (MINE, make_disk_op("GROW", "web1.example.com/0", amount=4), False),
+        (MINE, make_disk_op("ATTACH", MARKED, instance_name="web1.example.com"), True),
+        (MINE, make_disk_op("ATTACH", MARKED, instance_name="web2.example.com"), False),
+        (MINE, make_disk_op("DETACH", D1), False),
+        (MINE, make_disk_op("DETACH", BOUND), True),
         (MINE, new_disk(tags=["mine"]), True),
         (MINE, new_disk(), False),
         (MINE, new_disk(tags=["mine"], file_storage_dir="../../etc"), False),
@@ -235,25 +237,33 @@ WEB1, WEB3 = "web1.example.com", "web3.example.com"
         ),
         (SIDE, new_disk(), "create disks without naming their nodes"),
         (MINE, new_disk(), "create anything without the tag 'mine'"),
-        (MINE, on("STARTUP", "nosuch"), "do anything with instance 'nosuch'"),
-        (SIDE, on("MIGRATE", WEB1, target_node="node1"), "do anything with node 'node1'"),
+        (MINE, make_instance_op("STARTUP", "nosuch"), "do anything with instance 'nosuch'"),
+        (
+            SIDE,
+            make_instance_op("MIGRATE", WEB1, target_node="node1"),
+            "do anything with node 'node1'",
+        ),
         (SIDE, creation(group_name="default"), "do anything with group 'default'"),
-        (MINE, of_disk("REMOVE", LOOSE), f"do anything with disk '{LOOSE}'"),
-        (SIDE, on("SET_PARAMS", WEB1, osparams={"a": "b"}), "set the parameter 'osparams'"),
+        (MINE, make_disk_op("REMOVE", LOOSE), f"do anything with disk '{LOOSE}'"),
+        (
+            SIDE,
+            make_instance_op("SET_PARAMS", WEB1, osparams={"a": "b"}),
+            "set the parameter 'osparams'",
+        ),
         (
             MINE,
-            on("STARTUP", WEB1, hvparams={"kvm_extra": "x"}),
+            make_instance_op("STARTUP", WEB1, hvparams={"kvm_extra": "x"}),
             "set the hypervisor parameter 'kvm_extra'",
         ),
         (
             MINE,
-            on("SET_PARAMS", WEB1, beparams={"unknown": 1}),
+            make_instance_op("SET_PARAMS", WEB1, beparams={"unknown": 1}),
             "set the backend parameter 'unknown'",
         ),
         (MINE, modified(["add", -1, {"size": 4, "vg": "x"}]), "set the disk parameter 'vg'"),
         (
             MINE,
-            on("SET_PARAMS", WEB1, nics=[["add", -1, {"link": "x"}]]),
+            make_instance_op("SET_PARAMS", WEB1, nics=[["add", -1, {"link": "x"}]]),
             "set the key in nics 'link'",
         ),
         (MINE, modified(["attach", 0, {}]), "attach a disk without its uuid"),
@@ -265,7 +275,7 @@ WEB1, WEB3 = "web1.example.com", "web3.example.com"
         ),
         (
             MINE,
-            of_disk("DETACH", D1),
+            make_disk_op("DETACH", D1),
             "detach a disk that does not have the tag 'mine' itself",
         ),
         (MINE, creation(tags=["mine"], mode="import"), "import instances"),
@@ -341,22 +351,26 @@ def test_a_disk_on_nodes_of_two_groups_is_in_none() -> None:
     ],
 )
 def test_what_reaches_a_node_is_refused(given_here: dict[str, Any]) -> None:
-    assert not allowed(MINE, on("SET_PARAMS", "web1.example.com", **given_here))
+    assert not allowed(MINE, make_instance_op("SET_PARAMS", "web1.example.com", **given_here))
 
 
 def test_what_is_harmless_is_taken() -> None:
-    assert allowed(MINE, on("STARTUP", "web1.example.com", hvparams={"boot_order": "network"}))
+    assert allowed(
+        MINE, make_instance_op("STARTUP", "web1.example.com", hvparams={"boot_order": "network"})
+    )
     more = {
         "hvparams": {"acpi": "default"},
         "beparams": {"memory": 256, "vcpus": 2},
         "nics": [["add", -1, {}]],
         "offline": True,
     }
-    assert allowed(MINE, on("SET_PARAMS", "web1.example.com", **more))
+    assert allowed(MINE, make_instance_op("SET_PARAMS", "web1.example.com", **more))
 
 
 def test_a_safe_parameter_is_safe_for_values_of_its_type_only() -> None:
-    raw = on("STARTUP", "web1.example.com", hvparams={"boot_order": "disk,menu=on,splash=/etc"})
+    raw = make_instance_op(
+        "STARTUP", "web1.example.com", hvparams={"boot_order": "disk,menu=on,splash=/etc"}
+    )
     with pytest.raises(errors.GanetiError, match="boot_order"):
         limits.check(CONFIG, MINE, wire.from_wire(raw))
 
@@ -367,7 +381,7 @@ def test_an_instance_of_others_cannot_be_told_from_none(verb: str) -> None:
 
     def answer(name: str) -> str:
         more = creation(tags=["mine"]) if verb == "CREATE" else {}
-        raw = {**more, **on(verb, name, hvparams={"boot_order": "network"})}
+        raw = {**more, **make_instance_op(verb, name, hvparams={"boot_order": "network"})}
         with pytest.raises(errors.AccessError) as caught:
             limits.check(CONFIG, MINE, wire.from_wire(raw))
         return errors.text(caught.value).replace(name, "NAME")
@@ -473,16 +487,16 @@ CHANGES = st.tuples(
 ).map(list)
 ANY = WORDS | DICTS | st.lists(WORDS | DICTS | CHANGES, max_size=3)
 MOST = [
-    on("STARTUP", "web1.example.com"),
-    on("SET_PARAMS", "web1.example.com"),
+    make_instance_op("STARTUP", "web1.example.com"),
+    make_instance_op("SET_PARAMS", "web1.example.com"),
     creation(tags=["mine"], pnode="node2"),
-    on("RECREATE_DISKS", "web1.example.com"),
-    on("REINSTALL", "web1.example.com"),
+    make_instance_op("RECREATE_DISKS", "web1.example.com"),
+    make_instance_op("REINSTALL", "web1.example.com"),
     new_disk(tags=["mine"], nodes=["node2"]),
-    on("REPLACE_DISKS", "web1.example.com", mode="replace_auto"),
-    on("REMOVE", "web1.example.com"),
-    on("MIGRATE", "web1.example.com"),
-    of_disk("GROW", D1, amount=4),
+    make_instance_op("REPLACE_DISKS", "web1.example.com", mode="replace_auto"),
+    make_instance_op("REMOVE", "web1.example.com"),
+    make_instance_op("MIGRATE", "web1.example.com"),
+    make_disk_op("GROW", D1, amount=4),
 ]
 ALL = [{"OP_ID": op_id} for op_id in registry.all_opcodes()]
 
@@ -548,7 +562,9 @@ def test_each_hypervisor_parameter_without_a_mark_is_refused() -> None:
             )
         )
         for info in msgspec.structs.fields(cls):
-            raw = on("STARTUP", "web1.example.com", hvparams={info.name: info.default})
+            raw = make_instance_op(
+                "STARTUP", "web1.example.com", hvparams={info.name: info.default}
+            )
             if info.name in marks.names(cls, Mark.SAFE):
                 limits.check(config, MINE, wire.from_wire(raw))
             else:

@@ -23,11 +23,11 @@ RECORDED = Path(__file__).parents[2] / "recorded" / "config_3_0_2.json"
 V2_13 = 2_130_000
 
 
-def recorded() -> Any:
+def read_recorded() -> Any:
     return jsonio.loads(RECORDED.read_bytes())
 
 
-def old(version: int, seed: int = 3) -> Any:
+def render_old(version: int, seed: int = 3) -> Any:
     return old_configs.render(old_configs.facts(seed), version, seed)
 
 
@@ -36,7 +36,7 @@ def texts(raw: Any) -> list[str]:
 
 
 def test_a_recorded_configuration_of_3_0_2_comes_up() -> None:
-    found = upgrade(recorded())
+    found = upgrade(read_recorded())
     assert problems(found.config) == []
     assert found.report.unknown == []
     assert [disk.size for disk in found.config.disks_of(found.config.instance("inst1"))] == [20, 8]
@@ -68,13 +68,13 @@ def test_a_recorded_configuration_of_3_0_2_comes_up() -> None:
     ],
 )
 def test_versions_without_a_way_here_are_refused(version: int, wanted: str) -> None:
-    raw = recorded() | {"version": version}
+    raw = read_recorded() | {"version": version}
     with pytest.raises(errors.ConfigurationError, match=wanted):
         upgrade(raw)
 
 
 def test_keys_that_nobody_knows_are_named_with_their_path() -> None:
-    raw = recorded()
+    raw = read_recorded()
     raw["shiny"] = 1
     raw["cluster"]["colour"] = "red"
     raw["cluster"]["hvparams"]["kvm"]["turbo"] = True
@@ -97,7 +97,7 @@ def test_keys_that_nobody_knows_are_named_with_their_path() -> None:
 
 
 def test_objects_without_uuid_get_the_same_one_each_time() -> None:
-    raw = old(2_070_000, 11)
+    raw = render_old(2_070_000, 11)
     for node in raw["nodes"].values():
         del node["uuid"]
     for instance in raw["instances"].values():
@@ -114,7 +114,7 @@ def test_objects_without_uuid_get_the_same_one_each_time() -> None:
 
 
 def test_an_old_policy_becomes_a_pair_and_a_group_takes_the_rest_from_the_cluster() -> None:
-    raw = old(2_070_000)
+    raw = render_old(2_070_000)
     group = next(iter(raw["nodegroups"].values()))
     group["ipolicy"] = {"min": {"memory-size": 96}, "max": {}, "std": {"memory-size": 100}}
     found = upgrade(raw)
@@ -127,14 +127,14 @@ def test_an_old_policy_becomes_a_pair_and_a_group_takes_the_rest_from_the_cluste
 
 
 def test_templates_that_were_not_chosen_are_those_in_use_and_the_volume_group() -> None:
-    raw = old(2_080_000)
+    raw = render_old(2_080_000)
     used = {instance["disk_template"] for instance in raw["instances"].values()}
     found = upgrade(raw).config.cluster.enabled_disk_templates
     assert set(found) == used | {"plain", "drbd"}
 
 
 def test_private_values_are_not_in_the_report() -> None:
-    raw = old(2_120_000)
+    raw = render_old(2_120_000)
     known = jsonio.dumps(texts(raw))
     assert "hidden" not in known
     assert "private" not in known.replace("osparams_private", "")
@@ -153,7 +153,7 @@ def test_private_values_are_not_in_the_report() -> None:
     ],
 )
 def test_a_damaged_value_is_refused_by_its_path(path: Any, value: Any, wanted: str) -> None:
-    raw = recorded()
+    raw = read_recorded()
     inner = raw
     for step in path[:-1]:
         inner = inner[step]
@@ -163,7 +163,7 @@ def test_a_damaged_value_is_refused_by_its_path(path: Any, value: Any, wanted: s
 
 
 def test_a_hypervisor_without_a_driver_is_a_problem() -> None:
-    raw = recorded()
+    raw = read_recorded()
     raw["cluster"]["enabled_hypervisors"].append("bhyve")
     raw["cluster"]["hvparams"]["bhyve"] = {}
     assert problems(upgrade(raw).config) == [
@@ -197,7 +197,7 @@ def extra(index: int = 2) -> Disk:
 
 
 def test_mixed_templates_cannot_go_back_before_disks_were_objects() -> None:
-    config = with_disk(upgrade(recorded()).config, extra(), owner="inst1")
+    config = with_disk(upgrade(read_recorded()).config, extra(), owner="inst1")
     with pytest.raises(errors.OpPrereqError) as caught:
         downgrade(config, V2_13)
     text = errors.text(caught.value)
@@ -207,7 +207,7 @@ def test_mixed_templates_cannot_go_back_before_disks_were_objects() -> None:
 
 
 def test_disks_of_nobody_are_listed_and_forgotten() -> None:
-    config = with_disk(upgrade(recorded()).config, extra())
+    config = with_disk(upgrade(read_recorded()).config, extra())
     found = downgrade(config, V2_13)
     assert len(found.report.warnings) == 1
     assert "disk spare" in found.report.warnings[0]
@@ -217,7 +217,7 @@ def test_disks_of_nobody_are_listed_and_forgotten() -> None:
 
 
 def test_what_came_later_and_is_in_use_is_refused_with_its_place() -> None:
-    raw = recorded()
+    raw = read_recorded()
     raw["cluster"]["hvparams"]["kvm"]["disk_aio"] = "io_uring"
     first = next(iter(raw["instances"].values()))
     first["nics"][0]["nicparams"]["mode"] = "ext"
@@ -232,7 +232,7 @@ def test_what_came_later_and_is_in_use_is_refused_with_its_place() -> None:
 
 
 def test_own_parameters_that_differ_are_warned_about() -> None:
-    raw = recorded()
+    raw = read_recorded()
     raw["cluster"]["hvparams"]["kvm"]["firmware"] = "uefi"
     found = downgrade(upgrade(raw).config, 3_010_000)
     assert found.report.warnings == [
@@ -243,7 +243,7 @@ def test_own_parameters_that_differ_are_warned_about() -> None:
 
 
 def test_tags_of_disks_are_ours_alone() -> None:
-    config = with_disk(upgrade(recorded()).config, base.replace(extra(), tags=("gold",)))
+    config = with_disk(upgrade(read_recorded()).config, base.replace(extra(), tags=("gold",)))
     found = downgrade(config, 3_010_000)
     assert found.report.warnings == [
         "disks/spare/tags will be forgotten: only this software has it"
@@ -252,7 +252,7 @@ def test_tags_of_disks_are_ours_alone() -> None:
 
 
 def test_planned_instances_go_only_where_they_are_known() -> None:
-    raw = recorded()
+    raw = read_recorded()
     uuid = "c7e2b5a4-36b4-4a09-9c6f-d1b5a8a9f001"
     raw["instances"][uuid] = {"uuid": uuid, "forthcoming": True, "name": "later.example.com"}
     config = upgrade(raw).config
@@ -264,7 +264,7 @@ def test_planned_instances_go_only_where_they_are_known() -> None:
 
 
 def test_what_is_planned_and_by_whom() -> None:
-    raw = recorded()
+    raw = read_recorded()
     uuid = "c7e2b5a4-36b4-4a09-9c6f-d1b5a8a9f001"
     planned = {"uuid": uuid, "forthcoming": True, "name": "later.example.com"}
     raw["instances"][uuid] = planned | {"reservation": {"owner": "alice"}}

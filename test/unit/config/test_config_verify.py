@@ -214,11 +214,11 @@ def test_a_promise_may_lack_what_a_real_instance_needs() -> None:
 # disks --------------------------------------------------------------------------------------------
 
 
-def other(**more: Any) -> Disk:
+def make_disk(**more: Any) -> Disk:
     return disk("d", "x", **more)
 
 
-def shared(uuid: str, nodes: tuple[str, ...] = ()) -> Disk:
+def make_shared_disk(uuid: str, nodes: tuple[str, ...] = ()) -> Disk:
     kind = DiskTemplate.SHAREDFILE
     return disk(uuid, "x", dev_type=kind, nodes=nodes, logical_id=("loop", "/x"))
 
@@ -231,14 +231,14 @@ def shared(uuid: str, nodes: tuple[str, ...] = ()) -> Disk:
             ["disk disk-1 is attached to 2 instances: web1.example.com, web2.example.com"],
         ),
         (
-            config(disks={"disk-1": OWN, "other": other()}),
+            config(disks={"disk-1": OWN, "other": make_disk()}),
             ["disk d is listed under the uuid other"],
         ),
-        (with_disks(other(logical_id=())), ["disk d has no type or no logical id"]),
-        (with_disks(other(dev_type=None)), ["disk d has no type or no logical id"]),
-        (with_disks(other(logical_id=(), dev_type=None, forthcoming=True)), []),
+        (with_disks(make_disk(logical_id=())), ["disk d has no type or no logical id"]),
+        (with_disks(make_disk(dev_type=None)), ["disk d has no type or no logical id"]),
+        (with_disks(make_disk(logical_id=(), dev_type=None, forthcoming=True)), []),
         (
-            with_disks(other(logical_id=("loop", ["x"]))),
+            with_disks(make_disk(logical_id=("loop", ["x"]))),
             ["disk d has a logical id that is not a place of a file disk"],
         ),
         (
@@ -249,7 +249,7 @@ def shared(uuid: str, nodes: tuple[str, ...] = ()) -> Disk:
             with_disks(mirror("d", children=(volume("v", name=None),))),  # type: ignore[arg-type]
             ["disk d has a logical id that is not a place of a drbd disk"],
         ),
-        (with_disks(other(nodes=("node-2", "gone"))), ["disk d lies on the missing node gone"]),
+        (with_disks(make_disk(nodes=("node-2", "gone"))), ["disk d lies on the missing node gone"]),
         (
             config(disks={"disk-1": base.replace(OWN, nodes=("node-2",))}),
             ["disk disk-1 does not lie on the primary node of web1.example.com"],
@@ -257,15 +257,15 @@ def shared(uuid: str, nodes: tuple[str, ...] = ()) -> Disk:
         (config(disks={"disk-1": base.replace(OWN, nodes=("node-2", "node-1"))}), []),
         (config(disks={"disk-1": base.replace(OWN, nodes=())}), []),
         (
-            with_disks(other(logical_id=OWN.logical_id)),
+            with_disks(make_disk(logical_id=OWN.logical_id)),
             [f"2 disks of type file use the same place {OWN.logical_id}"],
         ),
-        (with_disks(other(logical_id=OWN.logical_id, nodes=("node-2",))), []),
+        (with_disks(make_disk(logical_id=OWN.logical_id, nodes=("node-2",))), []),
         (
-            with_disks(shared("d"), shared("e", nodes=("node-2",))),
+            with_disks(make_shared_disk("d"), make_shared_disk("e", nodes=("node-2",))),
             ["2 disks of type sharedfile use the same place ('loop', '/x')"],
         ),
-        (with_disks(volume("v"), other(logical_id=("xenvg", "data"))), []),
+        (with_disks(volume("v"), make_disk(logical_id=("xenvg", "data"))), []),
         (
             with_disks(volume("v"), mirror("d", children=(volume("a"), volume("b", "meta")))),
             ["2 disks of type plain use the same place ('xenvg', 'data')"],
@@ -330,7 +330,7 @@ def nic(number: int, ip: str | None, network: str | None = "lan-1") -> Nic:
     return Nic(uuid=f"nic-{number}", mac=f"aa:00:00:00:01:{number:02x}", ip=ip, network=network)
 
 
-def taken(*last: int, **more: Any) -> Network:
+def reserve(*last: int, **more: Any) -> Network:
     bits = "".join("1" if number in last else "0" for number in range(8))
     return base.replace(LAN, reservations=bits, **more)
 
@@ -339,7 +339,7 @@ def taken(*last: int, **more: Any) -> Network:
     ("found", "expected"),
     [
         (networked(), []),
-        (networked(nic(1, "198.51.100.3"), network=taken(3)), []),
+        (networked(nic(1, "198.51.100.3"), network=reserve(3)), []),
         (networked(nic(1, None)), []),
         (networked(nic(1, "198.51.100.3", None)), []),
         (networked(network=base.replace(LAN, reservations=None)), []),
@@ -374,7 +374,7 @@ def taken(*last: int, **more: Any) -> Network:
             for key in ("reservations", "ext_reservations")
         ),
         (
-            networked(nic(1, "198.51.100.3"), nic(2, "198.51.100.3"), network=taken(3)),
+            networked(nic(1, "198.51.100.3"), nic(2, "198.51.100.3"), network=reserve(3)),
             ["address 198.51.100.3 of network lan is used by 2 NICs"],
         ),
         (
@@ -386,7 +386,7 @@ def taken(*last: int, **more: Any) -> Network:
             ["address 198.51.100.3 of network lan is used by an instance but free in the pool"],
         ),
         (
-            networked(nic(1, "198.51.100.3"), network=taken(3, 5)),
+            networked(nic(1, "198.51.100.3"), network=reserve(3, 5)),
             ["address 198.51.100.5 of network lan is taken, but no instance uses it"],
         ),
         (

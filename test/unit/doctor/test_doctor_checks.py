@@ -32,7 +32,7 @@ from ganeti.doctor.findings import Finding, Level
 MIB = 1024 * 1024
 
 
-def told(found: Iterable[Finding], level: Level) -> list[str]:
+def list_lines(found: Iterable[Finding], level: Level) -> list[str]:
     """Lines of a level, with their subjects."""
     return [f"{each.check}: {each.line}" for each in found if each.level is level]
 
@@ -60,7 +60,7 @@ def test_sound_software_has_only_good_lines() -> None:
 
 def test_an_old_python_is_a_failure() -> None:
     found = software.basics(replace(SOUND, python=(3, 9, 2)))
-    assert told(found, Level.FAIL) == [
+    assert list_lines(found, Level.FAIL) == [
         "python: /usr/lib/ganeti/venv/bin/python3 is Python 3.9.2: install Python 3.11 or later"
     ]
 
@@ -78,12 +78,12 @@ def test_an_old_python_is_a_failure() -> None:
 )
 def test_a_library_that_does_not_fit_is_named(library: Library, words: str) -> None:
     packaged = replace(SOUND, libraries=(library,))
-    (line,) = told(software.basics(packaged), Level.FAIL)
+    (line,) = list_lines(software.basics(packaged), Level.FAIL)
     assert words in line
     assert line.endswith(
         "apt-get install --reinstall ganeti, with the package for this release of Debian"
     )
-    (line,) = told(software.basics(replace(packaged, packages=())), Level.FAIL)
+    (line,) = list_lines(software.basics(replace(packaged, packages=())), Level.FAIL)
     assert line.endswith("run make install again")
 
 
@@ -96,7 +96,7 @@ def test_versions_are_compared_as_numbers() -> None:
 @pytest.mark.parametrize("status", ["iU ", "iF ", "iH ", "rHR"])
 def test_a_package_that_is_installed_by_half_is_a_failure(status: str) -> None:
     found = software.basics(replace(SOUND, packages=(Package("ganeti", "3.2.0", status),)))
-    (line,) = told(found, Level.FAIL)
+    (line,) = list_lines(found, Level.FAIL)
     assert line.startswith("packages: ganeti 3.2.0 is installed by half")
     assert "dpkg --configure -a" in line
 
@@ -106,14 +106,14 @@ def test_the_ganeti_of_debian_is_a_failure_unless_only_its_configuration_is_left
     name: str,
 ) -> None:
     here = replace(SOUND, packages=(Package(name, "3.0.2-3", "ii "),))
-    (line,) = told(software.check_other_ganeti(here, Stage.BARE), Level.FAIL)
+    (line,) = list_lines(software.check_other_ganeti(here, Stage.BARE), Level.FAIL)
     assert line == f"ganeti: Debian's Ganeti is installed ({name}): apt-get remove {name}"
     left = replace(SOUND, packages=(Package(name, "3.0.2-3", "rc "),))
     assert good_levels(software.check_other_ganeti(left, Stage.BARE))
 
 
 def test_the_configuration_of_another_version_is_a_failure() -> None:
-    (line,) = told(
+    (line,) = list_lines(
         software.check_other_ganeti(replace(SOUND, configuration=3_000_000), Stage.NODE), Level.FAIL
     )
     assert "holds the configuration of version 3.0, not 3.2: ganeti-cfgupgrade" in line
@@ -121,7 +121,7 @@ def test_the_configuration_of_another_version_is_a_failure() -> None:
 
 def test_programs_are_wanted_for_what_the_cluster_uses() -> None:
     wish = Wish({"kvm": {}}, ("plain", "drbd"))
-    (line,) = told(software.check(SOUND, wish, Stage.BARE), Level.FAIL)
+    (line,) = list_lines(software.check(SOUND, wish, Stage.BARE), Level.FAIL)
     assert line == (
         "programs: missing: qemu-img, socat, lvs, drbdsetup, drbdmeta:"
         " apt-get install qemu-utils socat lvm2 drbd-utils"
@@ -130,7 +130,7 @@ def test_programs_are_wanted_for_what_the_cluster_uses() -> None:
 
 def test_another_release_on_this_node_is_a_warning() -> None:
     found = software.check(replace(SOUND, release="3.1.0"), Wish(), Stage.NODE)
-    (line,) = told(found, Level.WARN)
+    (line,) = list_lines(found, Level.WARN)
     assert "the cluster runs 3.1.0" in line
 
 
@@ -152,13 +152,13 @@ def test_a_kernel_with_everything() -> None:
 
 def test_what_a_wanted_template_needs_is_a_failure_and_else_a_warning() -> None:
     bare = Kernel("6.1.0", {"drbd": Module.AVAILABLE, "kvm": Module.LOADED, "tun": Module.LOADED})
-    failed = told(kernel.check(bare, MIRRORS), Level.FAIL)
+    failed = list_lines(kernel.check(bare, MIRRORS), Level.FAIL)
     assert [line.partition(":")[0] for line in failed] == ["modules", "drbd"]
     assert "dm_mod, which plain needs" in failed[0]
     assert failed[1].endswith("echo drbd >> /etc/modules; modprobe drbd")
     nobody_said = list(kernel.check(bare, Wish()))
-    assert told(nobody_said, Level.FAIL) == []
-    assert any("drbd is not loaded" in line for line in told(nobody_said, Level.WARN))
+    assert list_lines(nobody_said, Level.FAIL) == []
+    assert any("drbd is not loaded" in line for line in list_lines(nobody_said, Level.WARN))
 
 
 def test_nothing_is_said_about_what_the_cluster_does_not_use() -> None:
@@ -170,14 +170,14 @@ def test_nothing_is_said_about_what_the_cluster_does_not_use() -> None:
 )
 def test_a_processor_without_virtualization_is_a_warning(virtualization: bool, remedy: str) -> None:
     facts = Kernel("6.1.0", {"tun": Module.LOADED, "vhost_net": Module.LOADED}, virtualization)
-    (line,) = told(kernel.check(facts, Wish({"kvm": {}}, ("file",))), Level.WARN)
+    (line,) = list_lines(kernel.check(facts, Wish({"kvm": {}}, ("file",))), Level.WARN)
     assert "in emulation" in line
     assert remedy in line
 
 
 def test_the_words_of_a_driver_are_what_to_do() -> None:
     facts = replace(LOADED, hypervisors={"kvm": "there is no QEMU: apt-get install x"})
-    (line,) = told(kernel.check(facts, MIRRORS), Level.FAIL)
+    (line,) = list_lines(kernel.check(facts, MIRRORS), Level.FAIL)
     assert line == "hypervisor: kvm cannot be used here: there is no QEMU: apt-get install x"
 
 
@@ -189,7 +189,7 @@ WIRED = Network(
 
 
 def test_a_good_name() -> None:
-    assert told(network.check(WIRED, Wish()), Level.OK) == [
+    assert list_lines(network.check(WIRED, Wish()), Level.OK) == [
         "names: node1.example.com has the address 192.0.2.11"
     ]
 
@@ -197,7 +197,7 @@ def test_a_good_name() -> None:
 @pytest.mark.parametrize("address", ["127.0.1.1", "127.0.0.1", "::1"])
 def test_a_name_that_leads_to_the_server_itself_is_a_failure(address: str) -> None:
     facts = replace(WIRED, address=address)
-    (line,) = told(network.names(facts), Level.FAIL)
+    (line,) = list_lines(network.names(facts), Level.FAIL)
     assert line == (
         f"names: node1.example.com has the address {address}, which leads every server to itself:"
         f" in /etc/hosts replace the line of {address} by '192.0.2.11 node1.example.com node1'"
@@ -218,7 +218,7 @@ def test_a_name_that_leads_to_the_server_itself_is_a_failure(address: str) -> No
     ],
 )
 def test_a_name_that_is_not_right(change: dict[str, str], level: Level, words: str) -> None:
-    (line,) = told(network.names(replace(WIRED, **change)), level)  # type: ignore[arg-type]
+    (line,) = list_lines(network.names(replace(WIRED, **change)), level)  # type: ignore[arg-type]
     assert words in line
 
 
@@ -226,10 +226,10 @@ def test_a_missing_bridge_comes_with_the_command_that_makes_it() -> None:
     found = list(
         network.bridges(replace(WIRED, missing_bridges=("br1",)), Wish(bridges=("br0", "br1")))
     )
-    assert told(found, Level.FAIL) == [
+    assert list_lines(found, Level.FAIL) == [
         "bridges: bridge br1 is missing: ip link add name br1 type bridge && ip link set br1 up"
     ]
-    assert told(found, Level.OK) == ["bridges: br0"]
+    assert list_lines(found, Level.OK) == ["bridges: br0"]
 
 
 def test_who_holds_a_port_is_named() -> None:
@@ -240,14 +240,14 @@ def test_who_holds_a_port_is_named() -> None:
             Port("ganeti-rapi", 5080, "tcp"),
         ),
     )
-    assert told(network.ports(facts), Level.FAIL) == [
+    assert list_lines(network.ports(facts), Level.FAIL) == [
         "ports: tcp port 1811 of ganeti-noded is held by nginx (pid 77): end it (kill 77), or name"
         " another port in /etc/services of all nodes (ganeti-noded)"
     ]
 
 
 def test_a_missing_device_for_the_address_of_the_cluster() -> None:
-    (line,) = told(
+    (line,) = list_lines(
         network.device(replace(WIRED, device_exists=False), Wish(device="br0")), Level.FAIL
     )
     assert "no network device br0" in line
@@ -265,13 +265,13 @@ def test_a_missing_device_for_the_address_of_the_cluster() -> None:
 )
 def test_clocks_that_differ(ahead: float, level: Level, words: str) -> None:
     peer = Peer("node2.example.com", "192.0.2.12", "192.0.2.12", ahead=ahead)
-    lines = told(network.check(replace(WIRED, peers=(peer,)), Wish()), level)
+    lines = list_lines(network.check(replace(WIRED, peers=(peer,)), Wish()), level)
     assert any(line.startswith("clock: ") and words in line for line in lines)
 
 
 def test_other_nodes_are_known_by_name_and_answer() -> None:
     silent = Peer("node2.example.com", "192.0.2.12", "192.0.2.99", problem="no route to host")
-    lines = told(network.check(replace(WIRED, peers=(silent,)), Wish()), Level.WARN)
+    lines = list_lines(network.check(replace(WIRED, peers=(silent,)), Wish()), Level.WARN)
     assert len(lines) == 2
     assert "has the address 192.0.2.99 here, the cluster has 192.0.2.12" in lines[0]
     assert "does not answer (no route to host)" in lines[1]
@@ -283,10 +283,10 @@ def test_other_nodes_are_known_by_name_and_answer() -> None:
 def test_a_volume_group_that_is_not_there() -> None:
     wish = Wish(volume_group="xenvg")
     facts = Storage({"vg0": 10, "system": 20})
-    (line,) = told(storage.volume_group(facts, wish), Level.FAIL)
+    (line,) = list_lines(storage.volume_group(facts, wish), Level.FAIL)
     assert "there is no volume group 'xenvg' on this node; it has vg0, system" in line
     assert good_levels(storage.volume_group(Storage({"xenvg": 5 * 1024 * MIB}), wish))
-    (line,) = told(storage.volume_group(Storage(problem="no program lvs"), wish), Level.FAIL)
+    (line,) = list_lines(storage.volume_group(Storage(problem="no program lvs"), wish), Level.FAIL)
     assert "cannot be listed (no program lvs): apt-get install lvm2" in line
 
 
@@ -302,7 +302,7 @@ def test_a_volume_group_that_is_not_there() -> None:
     ],
 )
 def test_room_for_configuration_and_logs(space: Space, level: Level, words: str) -> None:
-    (line,) = told(storage.space(Storage(spaces=(space,))), level)
+    (line,) = list_lines(storage.space(Storage(spaces=(space,))), level)
     assert words in line
 
 
@@ -317,7 +317,7 @@ def test_a_good_node() -> None:
 
 def test_a_node_that_was_set_up_by_half() -> None:
     facts = Membership(Stage.PARTIAL, missing=("/var/lib/ganeti/ca.pem",))
-    (line,) = told(membership.check(facts), Level.FAIL)
+    (line,) = list_lines(membership.check(facts), Level.FAIL)
     assert "but /var/lib/ganeti/ca.pem is missing; setting this server up was interrupted" in line
     assert "repeat gnt-cluster init here, or gnt-node add on the master" in line
 
@@ -341,7 +341,7 @@ def test_a_node_that_was_set_up_by_half() -> None:
     ],
 )
 def test_what_may_be_wrong_with_a_node(change: dict[str, object], level: Level, words: str) -> None:
-    (line,) = told(membership.check(replace(NODE, **change)), level)  # type: ignore[arg-type]
+    (line,) = list_lines(membership.check(replace(NODE, **change)), level)  # type: ignore[arg-type]
     assert words in line
 
 
@@ -356,7 +356,7 @@ def test_what_may_be_wrong_with_a_node(change: dict[str, object], level: Level, 
     ],
 )
 def test_owners_and_modes(file: File, words: str) -> None:
-    (line,) = told(membership.check(replace(NODE, files=(file,))), Level.FAIL)
+    (line,) = list_lines(membership.check(replace(NODE, files=(file,))), Level.FAIL)
     assert words in line
 
 
@@ -364,8 +364,8 @@ def test_certificates_are_judged_as_everywhere() -> None:
     end = Certificate("/var/lib/ganeti/server.pem", "error", "expired on 2026-01-01")
     soon = Certificate("/var/lib/ganeti/client.pem", "warning", "valid until 2026-12-01")
     found = list(membership.check(replace(NODE, certificates=(end, soon))))
-    assert "server.pem expired on" in told(found, Level.FAIL)[0]
-    assert "client.pem valid until" in told(found, Level.WARN)[0]
+    assert "server.pem expired on" in list_lines(found, Level.FAIL)[0]
+    assert "client.pem valid until" in list_lines(found, Level.WARN)[0]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ TCP6 = table(
 
 
 @pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
     monkeypatch.setenv("GANETI_HOSTNAME", NAME)
     made = Paths(tmp_path)
@@ -75,26 +75,26 @@ def test_which_listener_is_in_the_way(listener: str, address: str | None, taken:
     assert sockets.overlaps(listener, address) is taken
 
 
-def test_who_holds_a_port_on_this_machine(where: Paths) -> None:
+def test_who_holds_a_port_on_this_machine(paths: Paths) -> None:
     with socket.create_server(("127.0.0.9", 0)) as server:
         port = server.getsockname()[1]
-        where.services.write_text(f"ganeti-noded {port}/tcp\n")
-        noded = network.read(where, Wish()).ports[0]
+        paths.services.write_text(f"ganeti-noded {port}/tcp\n")
+        noded = network.read(paths, Wish()).ports[0]
         assert (noded.daemon, noded.number, noded.taken) == ("ganeti-noded", port, True)
         assert noded.pid == os.getpid()
-    noded = network.read(where, Wish()).ports[0]
+    noded = network.read(paths, Wish()).ports[0]
     assert not noded.taken
 
 
-def test_the_name_of_this_node(where: Paths) -> None:
-    facts = network.read(where, Wish(device="lo", bridges=("no-such-bridge", "lo")))
+def test_the_name_of_this_node(paths: Paths) -> None:
+    facts = network.read(paths, Wish(device="lo", bridges=("no-such-bridge", "lo")))
     assert (facts.host, facts.address, facts.own, facts.reverse) == (NAME, "127.0.0.9", True, NAME)
     assert facts.device_exists
     assert facts.missing_bridges == ("no-such-bridge", "lo")
-    where.hosts.write_text(f"192.0.2.77 {NAME}\n")
-    assert not network.read(where, Wish(device="no-such")).own
-    where.hosts.write_text("")
-    assert network.read(where, Wish()).address is None
+    paths.hosts.write_text(f"192.0.2.77 {NAME}\n")
+    assert not network.read(paths, Wish(device="no-such")).own
+    paths.hosts.write_text("")
+    assert network.read(paths, Wish()).address is None
 
 
 def test_requirements_of_the_programs() -> None:
@@ -120,27 +120,27 @@ def test_what_dpkg_query_lists() -> None:
     assert found == {"ganeti": "iF ", "ganeti-haskell-3.0": "rc ", "lvm2": "ii "}
 
 
-def test_libraries_of_this_environment_can_be_used(where: Paths) -> None:
-    facts = software.read(where)
+def test_libraries_of_this_environment_can_be_used(paths: Paths) -> None:
+    facts = software.read(paths)
     assert facts.python == sys.version_info[:3]
     assert {each.name for each in facts.libraries} >= {"msgspec", "simplejson", "qemu.qmp"}
     assert [each for each in facts.libraries if each.problem or each.version is None] == []
 
 
-def test_the_version_of_a_configuration(where: Paths) -> None:
-    assert software.read(where, imports=False).configuration is None
-    init.make_directories(where)
-    where.config_file.write_text('{"version": 3000000, "cluster": {}}')
-    where.ssconf("release_version").write_text("3.0.2\n")
-    facts = software.read(where, imports=False)
+def test_the_version_of_a_configuration(paths: Paths) -> None:
+    assert software.read(paths, imports=False).configuration is None
+    init.make_directories(paths)
+    paths.config_file.write_text('{"version": 3000000, "cluster": {}}')
+    paths.ssconf("release_version").write_text("3.0.2\n")
+    facts = software.read(paths, imports=False)
     assert (facts.configuration, facts.release) == (3000000, "3.0.2")
-    where.config_file.write_text("{")
-    assert software.read(where, imports=False).configuration is None
+    paths.config_file.write_text("{")
+    assert software.read(paths, imports=False).configuration is None
 
 
-def test_modules_that_could_be_loaded(where: Paths) -> None:
+def test_modules_that_could_be_loaded(paths: Paths) -> None:
     release = os.uname().release
-    lists = where.under(f"/lib/modules/{release}")
+    lists = paths.under(f"/lib/modules/{release}")
     lists.mkdir(parents=True)
     (lists / "modules.dep").write_text(
         "kernel/drivers/block/drbd/drbd.ko: kernel/lib/lru_cache.ko\n"
@@ -148,24 +148,24 @@ def test_modules_that_could_be_loaded(where: Paths) -> None:
     )
     (lists / "modules.builtin").write_text("kernel/drivers/net/tun.ko\n")
     assert kernel.read_module_names((lists / "modules.dep").read_text()) == {"drbd", "dm_mod"}
-    assert kernel.modules(where, release)["drbd"] is Module.AVAILABLE
-    where.under("/proc").mkdir()
-    where.under("/proc/drbd").write_text("version: 9.1.0 (api:2/proto:86-121)\n")
-    facts = kernel.read(where, Wish())
+    assert kernel.modules(paths, release)["drbd"] is Module.AVAILABLE
+    paths.under("/proc").mkdir()
+    paths.under("/proc/drbd").write_text("version: 9.1.0 (api:2/proto:86-121)\n")
+    facts = kernel.read(paths, Wish())
     assert (facts.modules["drbd"], facts.drbd) == (Module.LOADED, "9.1.0")
     assert "9.1.0 is loaded on this node" in facts.drbd_problem
 
 
-def test_what_a_driver_says_of_its_hypervisor(where: Paths) -> None:
-    facts = kernel.read(where, Wish(hypervisors={"fake": {}}))
+def test_what_a_driver_says_of_its_hypervisor(paths: Paths) -> None:
+    facts = kernel.read(paths, Wish(hypervisors={"fake": {}}))
     assert facts.hypervisors == {"fake": None}
 
 
-def test_room_below_a_node(where: Paths) -> None:
-    (space,) = storage.read(where, Wish()).spaces
+def test_room_below_a_node(paths: Paths) -> None:
+    (space,) = storage.read(paths, Wish()).spaces
     assert space.free > 0
     assert not space.read_only
-    facts = storage.read(where, Wish(volume_group="xenvg"))
+    facts = storage.read(paths, Wish(volume_group="xenvg"))
     assert facts.groups is None
     assert facts.problem
 
@@ -198,48 +198,48 @@ def test_tables_of_cron() -> None:
     assert not membership.runs_watcher("# */5 * * * * root ganeti-watcher\n45 1 * * * root x\n")
 
 
-def test_how_far_a_server_belongs_to_a_cluster(where: Paths) -> None:
-    assert membership.read(where).stage is Stage.BARE
-    init.make_directories(where)
-    assert membership.read(where).stage is Stage.BARE
+def test_how_far_a_server_belongs_to_a_cluster(paths: Paths) -> None:
+    assert membership.read(paths).stage is Stage.BARE
+    init.make_directories(paths)
+    assert membership.read(paths).stage is Stage.BARE
     authority = certs.create_ca("cluster.example.com")
-    certs.write(where.server_cert, certs.issue_server(authority, NAME, ["192.0.2.1"]))
-    facts = membership.read(where)
+    certs.write(paths.server_cert, certs.issue_server(authority, NAME, ["192.0.2.1"]))
+    facts = membership.read(paths)
     assert facts.stage is Stage.PARTIAL
-    assert str(where.ca_cert) in facts.missing
-    where.ca_cert.write_bytes(authority.cert)
-    certs.write(where.client_cert, certs.issue_client(authority, NAME))
-    where.ssconf("cluster_name").write_text("")  # a power cut
-    assert membership.read(where).missing == (str(where.ssconf("cluster_name")),)
-    where.ssconf("cluster_name").write_text("cluster.example.com\n")
-    facts = membership.read(where)
+    assert str(paths.ca_cert) in facts.missing
+    paths.ca_cert.write_bytes(authority.cert)
+    certs.write(paths.client_cert, certs.issue_client(authority, NAME))
+    paths.ssconf("cluster_name").write_text("")  # a power cut
+    assert membership.read(paths).missing == (str(paths.ssconf("cluster_name")),)
+    paths.ssconf("cluster_name").write_text("cluster.example.com\n")
+    facts = membership.read(paths)
     assert (facts.stage, facts.stopped) == (Stage.NODE, (constants.NODED,))
     assert {each.level for each in facts.certificates} == {"ok"}
-    where.ssconf("master_node").write_text(f"{NAME}\n")
-    assert membership.read(where).stage is Stage.MASTER
-    where.init_mark.touch()
-    assert membership.read(where).stage is Stage.PARTIAL
+    paths.ssconf("master_node").write_text(f"{NAME}\n")
+    assert membership.read(paths).stage is Stage.MASTER
+    paths.init_mark.touch()
+    assert membership.read(paths).stage is Stage.PARTIAL
 
 
-def test_certificates_that_cannot_be_used(where: Paths) -> None:
-    init.make_directories(where)
+def test_certificates_that_cannot_be_used(paths: Paths) -> None:
+    init.make_directories(paths)
     authority, other = certs.create_ca("one"), certs.create_ca("two")
-    where.ca_cert.write_bytes(authority.cert)
-    certs.write(where.server_cert, certs.issue_server(other, NAME, ["192.0.2.1"]))
-    where.client_cert.write_text("nothing")
-    found = {each.path: each.level for each in membership.read(where).certificates}
+    paths.ca_cert.write_bytes(authority.cert)
+    certs.write(paths.server_cert, certs.issue_server(other, NAME, ["192.0.2.1"]))
+    paths.client_cert.write_text("nothing")
+    found = {each.path: each.level for each in membership.read(paths).certificates}
     assert found == {
-        str(where.ca_cert): "ok",
-        str(where.server_cert): "error",
-        str(where.client_cert): "error",
+        str(paths.ca_cert): "ok",
+        str(paths.server_cert): "error",
+        str(paths.client_cert): "error",
     }
 
 
-def test_modes_are_those_on_disk(where: Paths) -> None:
-    init.make_directories(where)
-    where.data.chmod(0o777)
-    modes = {each.path: each.mode & 0o777 for each in membership.read(where).files}
-    assert modes[str(where.data)] == 0o777
+def test_modes_are_those_on_disk(paths: Paths) -> None:
+    init.make_directories(paths)
+    paths.data.chmod(0o777)
+    modes = {each.path: each.mode & 0o777 for each in membership.read(paths).files}
+    assert modes[str(paths.data)] == 0o777
 
 
 # the program
@@ -256,7 +256,7 @@ def doctor(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_bare_server_and_what_the_cluster_would_need(where: Paths) -> None:
+def test_a_bare_server_and_what_the_cluster_would_need(paths: Paths) -> None:
     done = doctor()
     assert (done.returncode, done.stderr) == (0, "")
     assert "OK   cluster      this server belongs to no cluster\n" in done.stdout
@@ -264,10 +264,10 @@ def test_a_bare_server_and_what_the_cluster_would_need(where: Paths) -> None:
     assert wanted.returncode == 1
     assert "FAIL bridges      bridge no-such is missing: ip link add" in wanted.stdout
     assert "OK " not in wanted.stdout
-    assert list(where.root.rglob("ganeti*")) == []
+    assert list(paths.root.rglob("ganeti*")) == []
 
 
-def test_the_answer_for_programs(where: Paths) -> None:
+def test_the_answer_for_programs(paths: Paths) -> None:
     from ganeti.base import jsonio
 
     done = doctor("--format", "json", "--master-netdev", "no-such")
@@ -281,14 +281,14 @@ def test_the_answer_for_programs(where: Paths) -> None:
 @pytest.mark.parametrize(
     "words", [["--enabled-hypervisors", "vmware"], ["--enabled-disk-templates", "raid"]]
 )
-def test_a_wrong_option_is_one_line(where: Paths, words: list[str]) -> None:
+def test_a_wrong_option_is_one_line(paths: Paths, words: list[str]) -> None:
     done = doctor(*words)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert f"'{words[1]}'" in done.stderr
 
 
-def test_a_broken_library_is_the_answer_and_not_a_traceback(where: Paths, tmp_path: Path) -> None:
+def test_a_broken_library_is_the_answer_and_not_a_traceback(paths: Paths, tmp_path: Path) -> None:
     broken = tmp_path / "broken" / "msgspec"
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text(

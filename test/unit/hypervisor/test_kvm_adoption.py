@@ -24,30 +24,30 @@ WEB, FILED = "web1.example.com", "file1.example.com"
 
 
 @pytest.fixture(scope="module")
-def recorded() -> dict[str, Any]:
+def recording() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(RECORDED.read_text())
     return found
 
 
-def instance(recorded: dict[str, Any], name: str) -> NodeInstance:
-    config = upgrade(recorded["config"]).config
+def instance(recording: dict[str, Any], name: str) -> NodeInstance:
+    config = upgrade(recording["config"]).config
     item = next(item for item in config.instances.values() if item.name == name)
     return annotate.instance(config, item)
 
 
-def adopt(recorded: dict[str, Any], name: str, **more: Any) -> Runtime:
+def adopt(recording: dict[str, Any], name: str, **more: Any) -> Runtime:
     return adoption.adopt(
-        adoption.read(recorded["records"][name]),
-        recorded["argv"][name],
-        more.pop("instance", None) or instance(recorded, name),
-        {int(index): tap for index, tap in recorded["taps"][name].items()},
+        adoption.read(recording["records"][name]),
+        recording["argv"][name],
+        more.pop("instance", None) or instance(recording, name),
+        {int(index): tap for index, tap in recording["taps"][name].items()},
         started=1.0,
         **more,
     )
 
 
-def test_a_guest_of_3_0_2_is_adopted_as_it_runs(recorded: dict[str, Any]) -> None:
-    found = adopt(recorded, FILED)
+def test_a_guest_of_3_0_2_is_adopted_as_it_runs(recording: dict[str, Any]) -> None:
+    found = adopt(recording, FILED)
     assert found.memory == 128
     assert found.accelerator == "tcg"
     assert found.user == ""
@@ -61,28 +61,28 @@ def test_a_guest_of_3_0_2_is_adopted_as_it_runs(recorded: dict[str, Any]) -> Non
     assert found.instance.nics[0].mac == "aa:00:00:77:1f:a3"
 
 
-def test_a_network_of_a_nic_goes_on(recorded: dict[str, Any]) -> None:
-    (nic,) = adopt(recorded, WEB).instance.nics
+def test_a_network_of_a_nic_goes_on(recording: dict[str, Any]) -> None:
+    (nic,) = adopt(recording, WEB).instance.nics
     assert nic.ip == "192.0.2.1"
     assert nic.netinfo is not None
     assert nic.netinfo["name"] == "lan"
 
 
-def test_the_driver_reads_what_it_adopted(recorded: dict[str, Any], tmp_path: Path) -> None:
+def test_the_driver_reads_what_it_adopted(recording: dict[str, Any], tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.prepare()
-    store.save(adopt(recorded, WEB))
+    store.save(adopt(recording, WEB))
     found = store.find(WEB)
     assert found is not None
     assert found.pid is None
     assert found.runtime.memory == 128
 
 
-def test_what_was_started_counts_and_not_what_is_configured_now(recorded: dict[str, Any]) -> None:
-    argv = list(recorded["argv"][WEB])
+def test_what_was_started_counts_and_not_what_is_configured_now(recording: dict[str, Any]) -> None:
+    argv = list(recording["argv"][WEB])
     argv[argv.index("-m") + 1] = "512"
     argv[argv.index("-smp") + 1] = "2,maxcpus=4"
-    changed = {**recorded, "argv": {WEB: [*argv, "-enable-kvm", "-runas", "gnt-kvm"]}}
+    changed = {**recording, "argv": {WEB: [*argv, "-enable-kvm", "-runas", "gnt-kvm"]}}
     found = adopt(changed, WEB)
     assert found.memory == 512
     assert found.instance.backend("vcpus") == 2
@@ -92,14 +92,14 @@ def test_what_was_started_counts_and_not_what_is_configured_now(recorded: dict[s
 
 @pytest.mark.parametrize("kind", ["nics", "disks"])
 def test_a_device_that_the_configuration_does_not_have_is_refused(
-    recorded: dict[str, Any], kind: str
+    recording: dict[str, Any], kind: str
 ) -> None:
-    record = json.loads(recorded["records"][WEB])
+    record = json.loads(recording["records"][WEB])
     if kind == "nics":
         record[1][0]["uuid"] = "0" * 36
     else:
         record[3][0][0]["uuid"] = "0" * 36
-    changed = {**recorded, "records": {WEB: json.dumps(record)}}
+    changed = {**recording, "records": {WEB: json.dumps(record)}}
     with pytest.raises(errors.HypervisorError, match="is not in the configuration; restart"):
         adopt(changed, WEB)
 
@@ -122,12 +122,12 @@ def test_the_older_form_without_disks_is_read() -> None:
 
 
 def test_it_can_neither_move_nor_change_devices_before_a_restart(
-    recorded: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recording: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path)
     store.prepare()
     monkeypatch.setattr(store, "pid", lambda _name: 1)
-    made = adopt(recorded, WEB)
+    made = adopt(recording, WEB)
     store.save(_by(made, "Ganeti 3.0.2"))
     hotplug = Hotplug(store, Scripts(tmp_path))
     said = "was started by Ganeti 3.0.2"

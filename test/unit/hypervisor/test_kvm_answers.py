@@ -15,7 +15,7 @@ RECORDED = Path(__file__).parents[2] / "recorded" / "qmp.json"
 CASES: list[dict[str, Any]] = json.loads(RECORDED.read_text())["cases"]
 
 
-def said(command: str, case: str) -> Any:
+def find_answer(command: str, case: str) -> Any:
     [found] = [each for each in CASES if (each["command"], each["case"]) == (command, case)]
     return found["answer"]
 
@@ -36,17 +36,17 @@ def said(command: str, case: str) -> Any:
     ],
 )
 def test_states_of_a_migration(case: str, state: MigrationState, error: str | None) -> None:
-    found = migration_plan.status(said("query-migrate", case))
+    found = migration_plan.status(find_answer("query-migrate", case))
     assert (found.status, found.error) == (state, error)
 
 
 def test_figures_of_a_migration() -> None:
-    answer = said("query-migrate", "under way")
+    answer = find_answer("query-migrate", "under way")
     found = migration_plan.status(answer)
     assert found.total_ram == 67641344
     assert found.remaining_ram == answer["ram"]["remaining"]
     assert found.downtime is None
-    done = migration_plan.status(said("query-migrate", "completed"))
+    done = migration_plan.status(find_answer("query-migrate", "completed"))
     assert (done.remaining_ram, done.eta) == (0, None)
     assert (done.downtime, done.total_time) == (1, 15)
 
@@ -54,7 +54,7 @@ def test_figures_of_a_migration() -> None:
 @pytest.mark.parametrize("machine", ["pc", "q35"])
 def test_places_for_processors(machine: str) -> None:
     found = processors.order_slots(
-        said("query-hotpluggable-cpus", f"machine {machine}, one of four")
+        find_answer("query-hotpluggable-cpus", f"machine {machine}, one of four")
     )
     assert [slot.properties["core-id"] for slot in found] == [0, 1, 2, 3]
     assert [bool(slot.path) for slot in found] == [True, False, False, False]
@@ -64,6 +64,8 @@ def test_places_for_processors(machine: str) -> None:
 
 
 def test_a_processor_that_was_added_can_go_again() -> None:
-    found = processors.order_slots(said("query-hotpluggable-cpus", "machine pc, one was added"))
+    found = processors.order_slots(
+        find_answer("query-hotpluggable-cpus", "machine pc, one was added")
+    )
     assert found[1].was_added
     assert [slot.number for slot in processors.find_removed(found, 1, "web1", "kvm")] == [1]

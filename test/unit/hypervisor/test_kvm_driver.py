@@ -32,7 +32,7 @@ def driver(tmp_path: Path) -> KvmHypervisor:
 
 
 @pytest.fixture
-def chosen(tmp_path: Path) -> dict[str, Any]:
+def broken_qemu(tmp_path: Path) -> dict[str, Any]:
     """Parameters with a QEMU that refuses to run guests."""
     program = tmp_path / "kvm"
     program.write_text(QEMU)
@@ -44,44 +44,44 @@ def files_left(driver: KvmHypervisor) -> list[Path]:
     return [p for p in driver.store.root.rglob("*") if p.is_file() and p.name != "qemu.json"]
 
 
-def instance(chosen: dict[str, Any], **changes: Any) -> NodeInstance:
+def instance(broken_qemu: dict[str, Any], **changes: Any) -> NodeInstance:
     facts: dict[str, Any] = {
         "uuid": "u",
         "name": "web1",
         "primary_node": "n",
         "hypervisor": "kvm",
-        "hvparams": chosen,
+        "hvparams": broken_qemu,
     }
     return NodeInstance(**{**facts, **changes})
 
 
 def test_refusal_of_qemu_is_told_and_nothing_is_left(
-    driver: KvmHypervisor, chosen: dict[str, Any]
+    driver: KvmHypervisor, broken_qemu: dict[str, Any]
 ) -> None:
     with pytest.raises(errors.HypervisorError, match=r"exit code 1.*cannot do that"):
-        driver.start(instance(chosen), [])
+        driver.start(instance(broken_qemu), [])
     assert files_left(driver) == []
     assert driver.list_names() == []
 
 
 def test_masks_that_do_not_fit_stop_the_start(
-    driver: KvmHypervisor, chosen: dict[str, Any]
+    driver: KvmHypervisor, broken_qemu: dict[str, Any]
 ) -> None:
-    wrong = instance({**chosen, "cpu_mask": "0:0:0"}, beparams={"vcpus": 2})
+    wrong = instance({**broken_qemu, "cpu_mask": "0:0:0"}, beparams={"vcpus": 2})
     with pytest.raises(errors.HypervisorError, match="3 masks but the instance has 2"):
         driver.start(wrong, [])
     assert files_left(driver) == []
 
 
-def test_verify_tells_what_is_missing(driver: KvmHypervisor, chosen: dict[str, Any]) -> None:
-    assert driver.verify(chosen) is None
-    assert "/no/kvm does not exist" in (driver.verify({**chosen, "kvm_path": "/no/kvm"}) or "")
+def test_verify_tells_what_is_missing(driver: KvmHypervisor, broken_qemu: dict[str, Any]) -> None:
+    assert driver.verify(broken_qemu) is None
+    assert "/no/kvm does not exist" in (driver.verify({**broken_qemu, "kvm_path": "/no/kvm"}) or "")
     assert "unknown kvm parameter" in (driver.verify({"nonsense": 1}) or "")
 
 
-def test_node_info_without_qemu(driver: KvmHypervisor, chosen: dict[str, Any]) -> None:
-    assert driver.node_info(chosen).hv_version == (7, 2, 1)
-    assert driver.node_info({**chosen, "kvm_path": "/no/kvm"}).hv_version is None
+def test_node_info_without_qemu(driver: KvmHypervisor, broken_qemu: dict[str, Any]) -> None:
+    assert driver.node_info(broken_qemu).hv_version == (7, 2, 1)
+    assert driver.node_info({**broken_qemu, "kvm_path": "/no/kvm"}).hv_version is None
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_node_info_without_qemu(driver: KvmHypervisor, chosen: dict[str, Any]) -
     ],
 )
 def test_files_must_be_on_the_node(
-    driver: KvmHypervisor, chosen: dict[str, Any], name: str, value: str
+    driver: KvmHypervisor, broken_qemu: dict[str, Any], name: str, value: str
 ) -> None:
     with pytest.raises(errors.HypervisorError, match=f"{name} {value}"):
-        driver.check_params({**chosen, name: value})
+        driver.check_params({**broken_qemu, name: value})
 
 
 def test_spice_over_tls_needs_the_certificates(
-    driver: KvmHypervisor, chosen: dict[str, Any]
+    driver: KvmHypervisor, broken_qemu: dict[str, Any]
 ) -> None:
-    wanted = {**chosen, "spice_bind": "127.0.0.1", "spice_use_tls": True}
+    wanted = {**broken_qemu, "spice_bind": "127.0.0.1", "spice_use_tls": True}
     with pytest.raises(errors.HypervisorError, match=r"spice\.pem is missing on this node"):
         driver.check_params(wanted)
     driver.paths.data.mkdir(parents=True)
@@ -151,11 +151,11 @@ def test_qemu_that_never_gets_ready_is_ended(tmp_path: Path) -> None:
 
 
 def test_reboot_and_balloon_of_what_does_not_run(
-    driver: KvmHypervisor, chosen: dict[str, Any]
+    driver: KvmHypervisor, broken_qemu: dict[str, Any]
 ) -> None:
     for call in (
-        lambda: driver.reboot(instance(chosen), []),
-        lambda: driver.balloon(instance(chosen), 64),
+        lambda: driver.reboot(instance(broken_qemu), []),
+        lambda: driver.balloon(instance(broken_qemu), 64),
     ):
         with pytest.raises(errors.HypervisorError, match="does not run on this node"):
             call()

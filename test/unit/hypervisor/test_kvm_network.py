@@ -169,7 +169,7 @@ def test_addresses_of_an_interface() -> None:
             network.interface_address("no-such-if", version)
 
 
-def opened(one: NodeNic, conf: Path, **chosen: Any) -> list[network.OpenCard]:
+def open_nic(one: NodeNic, conf: Path, **chosen: Any) -> list[network.OpenCard]:
     instance = NodeInstance(uuid="u", name="web1", primary_node="n", hypervisor="kvm", nics=(one,))
     found: list[network.OpenCard] = []
     try:
@@ -189,11 +189,11 @@ def opened(one: NodeNic, conf: Path, **chosen: Any) -> list[network.OpenCard]:
 )
 def test_cards_that_cannot_be(one: NodeNic, text: str, tmp_path: Path) -> None:
     with pytest.raises(errors.HypervisorError, match=text):
-        opened(one, tmp_path)
+        open_nic(one, tmp_path)
 
 
 def test_card_on_qemus_own_network_needs_nothing(tmp_path: Path) -> None:
-    found = opened(nic(mode="ext", link="qemu-user"), tmp_path)
+    found = open_nic(nic(mode="ext", link="qemu-user"), tmp_path)
     assert found[0].nic.fds == ()
     assert found[0].card.tap is None
 
@@ -213,7 +213,7 @@ def test_queues_offloads_and_the_kernels_mover(tmp_path: Path) -> None:
         ({"virtio_net_queues": 3, "nic_type": "e1000"}, 1, False),
         ({"vnet_hdr": False}, 1, mover),
     ):
-        found = opened(nic(mode="ext", link="any"), tmp_path, **chosen)[0].nic
+        found = open_nic(nic(mode="ext", link="any"), tmp_path, **chosen)[0].nic
         assert len(found.fds) == queues
         assert len(found.vhost_fds) == (queues if vhost else 0)
     flags = [int(line, 16) for line in (tmp_path / "flags").read_text().split()]

@@ -19,18 +19,18 @@ PATH = ["-P", "/run/ganeti/lxc"]
 COLUMNS = ["--fancy", "--fancy-format", "NAME,STATE,PID"]
 
 
-def said(program: str, *words: str, number: int = 0, stream: str = "stdout") -> str:
+def find_output(program: str, *words: str, number: int = 0, stream: str = "stdout") -> str:
     argv = [program, *(() if words == ("--version",) else PATH), *words]
     found = [case for case in RECORDED["cases"] if case["argv"] == argv]
     return str(found[number][stream])
 
 
 def info(name: str) -> str:
-    return said("lxc-info", "-n", name, "--state", "--pid")
+    return find_output("lxc-info", "-n", name, "--state", "--pid")
 
 
 def test_containers_of_a_list() -> None:
-    assert tools.parse_list(said("lxc-ls", *COLUMNS, number=1)) == [
+    assert tools.parse_list(find_output("lxc-ls", *COLUMNS, number=1)) == [
         Container("web1.example.com", "RUNNING", 14044),
         Container("web2.example.com", "FROZEN", 14053),
         Container("web3.example.com", "STOPPED", None),
@@ -38,7 +38,10 @@ def test_containers_of_a_list() -> None:
 
 
 def test_only_what_is_stopped_does_not_run() -> None:
-    stopped, later = tools.parse_list(said("lxc-ls", *COLUMNS)), said("lxc-ls", *COLUMNS, number=1)
+    stopped, later = (
+        tools.parse_list(find_output("lxc-ls", *COLUMNS)),
+        find_output("lxc-ls", *COLUMNS, number=1),
+    )
     assert [each.runs for each in stopped] == [False, False, False]
     assert [each.runs for each in tools.parse_list(later)] == [True, True, False]
 
@@ -55,7 +58,7 @@ def test_state_of_one(name: str, pid: int | None) -> None:
 )
 def test_version(text: str, version: tuple[int, ...]) -> None:
     assert tools.parse_version(text) == version
-    assert tools.parse_version(said("lxc-start", "--version")) == (5, 0, 2)
+    assert tools.parse_version(find_output("lxc-start", "--version")) == (5, 0, 2)
 
 
 def test_first_error_of_a_log_is_the_cause() -> None:
@@ -66,7 +69,9 @@ def test_first_error_of_a_log_is_the_cause() -> None:
 
 
 def test_the_words_that_tell_an_unknown_container() -> None:
-    assert "doesn't exist" in said("lxc-info", "-n", "nobody", "--state", "--pid", stream="stderr")
+    assert "doesn't exist" in find_output(
+        "lxc-info", "-n", "nobody", "--state", "--pid", stream="stderr"
+    )
 
 
 @pytest.mark.parametrize("text", ["NAME STATE PID\nweb1 RUNNING\n", "NAME\nweb1 RUNNING x\n"])

@@ -16,22 +16,25 @@ RECORDED = Path(__file__).parents[2] / "recorded" / "xen_xl.json"
 CASES: list[dict[str, Any]] = json.loads(RECORDED.read_text())["cases"]
 
 
-def said(*words: str, number: int = 0) -> str:
+def find_output(*words: str, number: int = 0) -> str:
     found = [case for case in CASES if case["argv"] == ["xl", *words]]
     return str(found[number]["stdout"])
 
 
 def test_domains_of_a_list() -> None:
-    nobody, starting = xl.parse_list(said("list")), xl.parse_list(said("list", number=1))
+    nobody, starting = (
+        xl.parse_list(find_output("list")),
+        xl.parse_list(find_output("list", number=1)),
+    )
     assert [domain.name for domain in nobody] == ["Domain-0"]
     assert starting[1] == xl.Domain("pv1.example.com", 1, 128, 1, frozenset(), 4.4)
-    (paused,) = xl.parse_list(said("list", "pv1.example.com", number=1))
+    (paused,) = xl.parse_list(find_output("list", "pv1.example.com", number=1))
     assert paused.state == {"p"}
     assert not paused.ended
 
 
 def test_a_domain_that_ended_by_itself() -> None:
-    ended = xl.parse_list(said("list", number=2))[1]
+    ended = xl.parse_list(find_output("list", number=2))[1]
     assert ended.state == {"p", "s"}
     assert ended.ended
 
@@ -45,8 +48,8 @@ def test_other_output_is_refused(text: str) -> None:
 
 
 def test_what_a_node_has() -> None:
-    info = xl.parse_info(said("info"))
-    assert xl.node_info(info, xl.parse_list(said("list"))) == NodeInfo(
+    info = xl.parse_info(find_output("info"))
+    assert xl.node_info(info, xl.parse_list(find_output("list"))) == NodeInfo(
         memory_total=1279,
         memory_free=622,
         memory_dom0=640,
@@ -61,7 +64,7 @@ def test_what_a_node_has() -> None:
 
 
 def test_debian_builds_xen_without_shadow_paging() -> None:
-    info = xl.parse_info(said("info"))
+    info = xl.parse_info(find_output("info"))
     assert not xl.has_shadow(info)
     assert xl.has_shadow({**info, "virt_caps": f"{info['virt_caps']} shadow"})
 

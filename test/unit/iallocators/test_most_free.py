@@ -43,7 +43,7 @@ def item(memory: int, *nodes: str, template: str = "drbd") -> Json:
     }
 
 
-def asked(nodes: dict[str, Json], instances: dict[str, Json], /, **request: Any) -> Json:
+def ask(nodes: dict[str, Json], instances: dict[str, Json], /, **request: Any) -> Json:
     groups = {"g": {"name": "default", "alloc_policy": "preferred"}}
     found: Json = answer(
         {"nodes": nodes, "nodegroups": groups, "instances": instances, "request": request}
@@ -51,7 +51,7 @@ def asked(nodes: dict[str, Json], instances: dict[str, Json], /, **request: Any)
     return found
 
 
-def new(memory: int, template: str = "drbd", nodes: int = 2) -> Json:
+def make_request(memory: int, template: str = "drbd", nodes: int = 2) -> Json:
     return {
         "type": "allocate",
         "name": "new",
@@ -65,12 +65,12 @@ def new(memory: int, template: str = "drbd", nodes: int = 2) -> Json:
 
 def test_most_memory_first_and_another_node_second() -> None:
     nodes = {"a": node(100), "b": node(900), "c": node(500)}
-    assert asked(nodes, {}, **new(50))["result"] == ["b", "c"]
+    assert ask(nodes, {}, **make_request(50))["result"] == ["b", "c"]
 
 
 def test_unusable_nodes_are_named_with_the_reason() -> None:
     nodes = {"a": node(900, offline=True), "b": node(900, drained=True), "c": node(10)}
-    found = asked(nodes, {}, **new(50, "plain", 1))
+    found = ask(nodes, {}, **make_request(50, "plain", 1))
     assert not found["success"]
     for text in ("a: offline", "b: drained", "c: memory: needs 50 MiB, free 10"):
         assert text in found["info"]
@@ -80,7 +80,7 @@ def test_processors_are_limited_by_the_policy_for_new_instances() -> None:
     nodes = {"a": node(900, total_cpus=1)}
     groups = {"g": {"name": "default", "alloc_policy": "preferred", "ipolicy": {"vcpu-ratio": 2.0}}}
     taken = {"web1": {**item(100, "a", template="plain"), "vcpus": 1}}
-    question = new(50, "plain", 1)
+    question = make_request(50, "plain", 1)
     outcomes = []
     for vcpus in (1, 2):
         request = {**question, "vcpus": vcpus}
@@ -100,10 +100,10 @@ def test_n_plus_one() -> None:
     """b holds two mirrored instances whose secondary is c: c must be able to take both."""
     nodes = {"b": node(600), "c": node(450)}
     instances = {"web1": item(400, "b", "c")}
-    refused = asked(nodes, instances, **new(100))
+    refused = ask(nodes, instances, **make_request(100))
     assert not refused["success"]
     assert "N+1: 50 MiB more would be short" in refused["info"]
-    assert asked(nodes, instances, **new(50))["result"] == ["b", "c"]
+    assert ask(nodes, instances, **make_request(50))["result"] == ["b", "c"]
 
 
 def test_evacuation_by_what_disks_can_do() -> None:
@@ -113,7 +113,7 @@ def test_evacuation_by_what_disks_can_do() -> None:
         "shared": item(50, "a", template="sharedfile"),
         "local": item(50, "a", template="plain"),
     }
-    found = asked(
+    found = ask(
         nodes, instances, type="node-evacuate", instances=list(instances), evac_mode="primary-only"
     )["result"]
     assert [name for name, _group, _nodes in found[0]] == ["mirrored", "shared"]
@@ -132,7 +132,7 @@ def test_program_and_its_exit_codes(tmp_path: Path) -> None:
     data = {
         "nodes": {"a": node(900)},
         "instances": {},
-        "request": new(5, "plain", 1),
+        "request": make_request(5, "plain", 1),
         "nodegroups": {"g": {"name": "d", "alloc_policy": "preferred"}},
     }
     good = run(json.dumps(data))
@@ -151,8 +151,8 @@ def test_program_and_its_exit_codes(tmp_path: Path) -> None:
 )
 def test_no_node_is_promised_more_than_it_has(free: list[int], memory: list[int]) -> None:
     nodes = {f"n{i}": node(amount) for i, amount in enumerate(free)}
-    wanted = [{**new(m, "plain", 1), "name": f"i{n}"} for n, m in enumerate(memory)]
-    found = asked(nodes, {}, type="multi-allocate", instances=wanted)
+    wanted = [{**make_request(m, "plain", 1), "name": f"i{n}"} for n, m in enumerate(memory)]
+    found = ask(nodes, {}, type="multi-allocate", instances=wanted)
     placed, failed = found["result"]
     used: dict[str, int] = {}
     for name, [where] in placed:

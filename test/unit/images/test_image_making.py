@@ -26,12 +26,12 @@ pytestmark = [
 MIB = 1024 * 1024
 
 
-def tell(_done: int, _size: int) -> None:
+def ignore(_done: int, _size: int) -> None:
     pass
 
 
 @pytest.fixture
-def raw(tmp_path: Path) -> Path:
+def raw_disk(tmp_path: Path) -> Path:
     """A disk of 8 MiB with a partition table and data in two places."""
     path = tmp_path / "disk.raw"
     with path.open("wb") as stream:
@@ -54,7 +54,7 @@ def make(path: Path, work: Path, wanted: str | None = None) -> tuple[Path, makin
     shutil.copyfile(path, copy)
     fd = os.open(copy, os.O_RDWR)
     try:
-        return making.make(work, fd, wanted, tell)
+        return making.make(work, fd, wanted, ignore)
     finally:
         os.close(fd)
 
@@ -85,49 +85,51 @@ def pack(path: Path, *names: str) -> Path:
 
 
 @pytest.mark.parametrize("form", ["raw", "gz", "xz", "zst", "qcow2", "vmdk", "ova"])
-def test_every_format_gives_the_same_disk(raw: Path, work: Path, form: str) -> None:
-    source, format = raw, form
+def test_every_format_gives_the_same_disk(raw_disk: Path, work: Path, form: str) -> None:
+    source, format = raw_disk, form
     if form == "gz":
-        source, format = raw.with_suffix(".gz"), "raw"
-        source.write_bytes(gzip.compress(raw.read_bytes(), 1))
+        source, format = raw_disk.with_suffix(".gz"), "raw"
+        source.write_bytes(gzip.compress(raw_disk.read_bytes(), 1))
     elif form == "xz":
-        source, format = raw.with_suffix(".xz"), "raw"
-        source.write_bytes(lzma.compress(raw.read_bytes(), preset=0))
+        source, format = raw_disk.with_suffix(".xz"), "raw"
+        source.write_bytes(lzma.compress(raw_disk.read_bytes(), preset=0))
     elif form == "zst":
-        source, format = raw.with_suffix(".raw.zst"), "raw"
-        subprocess.run(["zstd", "-q", str(raw), "-o", str(source)], check=True)
+        source, format = raw_disk.with_suffix(".raw.zst"), "raw"
+        subprocess.run(["zstd", "-q", str(raw_disk), "-o", str(source)], check=True)
     elif form in ("qcow2", "vmdk"):
-        source = convert(raw, form)
+        source = convert(raw_disk, form)
     elif form == "ova":
-        disk = convert(raw, "vmdk", "-o", "subformat=streamOptimized")
+        disk = convert(raw_disk, "vmdk", "-o", "subformat=streamOptimized")
         source = pack(disk, "web.ovf", "../../web-disk1.vmdk")
     image, made = make(source, work)
     assert (made.format, made.disk_size) == (format, 8)
-    assert content(image) == raw.read_bytes()
+    assert content(image) == raw_disk.read_bytes()
     assert hashlib.sha256(image.read_bytes()).hexdigest() == made.sha256
     assert image.stat().st_mode & 0o777 == 0o600
     assert image.stat().st_uid == 0
 
 
-def test_qcow2_that_was_cut_off_is_refused(raw: Path, work: Path) -> None:
+def test_qcow2_that_was_cut_off_is_refused(raw_disk: Path, work: Path) -> None:
     """Where data are missing QEMU would read zeros."""
-    path = convert(raw, "qcow2")
+    path = convert(raw_disk, "qcow2")
     with path.open("r+b") as stream:
         stream.truncate(path.stat().st_size - 200_000)
     with pytest.raises(errors.OpPrereqError, match=r"refused: qemu-img"):
         make(path, work)
 
 
-def test_compressed_file_that_was_cut_off_is_refused(raw: Path, work: Path) -> None:
-    path = raw.with_suffix(".xz")
-    path.write_bytes(lzma.compress(raw.read_bytes(), preset=0)[:-5000])
+def test_compressed_file_that_was_cut_off_is_refused(raw_disk: Path, work: Path) -> None:
+    path = raw_disk.with_suffix(".xz")
+    path.write_bytes(lzma.compress(raw_disk.read_bytes(), preset=0)[:-5000])
     with pytest.raises(errors.OpPrereqError, match=r"the image is refused: xz: .*end of input"):
         make(path, work)
 
 
-def test_missing_program_is_named(raw: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = raw.with_suffix(".gz")
-    path.write_bytes(gzip.compress(raw.read_bytes(), 1))
+def test_missing_program_is_named(
+    raw_disk: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = raw_disk.with_suffix(".gz")
+    path.write_bytes(gzip.compress(raw_disk.read_bytes(), 1))
     programs = work / "programs"
     programs.mkdir()
     for name in ("unshare", "setpriv", "prlimit"):
@@ -138,8 +140,8 @@ def test_missing_program_is_named(raw: Path, work: Path, monkeypatch: pytest.Mon
         make(path, work)
 
 
-def test_file_that_is_packed_three_times_is_refused(raw: Path, work: Path) -> None:
-    path, data = raw.with_suffix(".gz"), raw.read_bytes()
+def test_file_that_is_packed_three_times_is_refused(raw_disk: Path, work: Path) -> None:
+    path, data = raw_disk.with_suffix(".gz"), raw_disk.read_bytes()
     for layer in range(1, 4):
         data = gzip.compress(data, 1)
         path.write_bytes(data)
@@ -151,14 +153,14 @@ def test_file_that_is_packed_three_times_is_refused(raw: Path, work: Path) -> No
         make(path, work)
 
 
-def test_raw_of_no_whole_sectors_is_refused(raw: Path, work: Path) -> None:
-    os.truncate(raw, 8 * MIB - 100)
+def test_raw_of_no_whole_sectors_is_refused(raw_disk: Path, work: Path) -> None:
+    os.truncate(raw_disk, 8 * MIB - 100)
     with pytest.raises(errors.OpPrereqError, match="cut off"):
-        make(raw, work)
+        make(raw_disk, work)
 
 
-def test_archives_that_are_no_disk_are_refused(raw: Path, work: Path) -> None:
-    disk = convert(raw, "vmdk", "-o", "subformat=streamOptimized")
+def test_archives_that_are_no_disk_are_refused(raw_disk: Path, work: Path) -> None:
+    disk = convert(raw_disk, "vmdk", "-o", "subformat=streamOptimized")
     for names, match in (
         (("a.vmdk",), "has no .ovf file"),
         (("a.ovf", "a.vmdk", "b.vmdk"), "2 disks"),
@@ -196,37 +198,37 @@ def test_confined_program_writes_no_more_than_it_may(tmp_path: Path) -> None:
         os.close(fd)
 
 
-def test_writing_makes_zeros_where_the_image_has_none(raw: Path, work: Path) -> None:
-    image, made = make(raw, work)
+def test_writing_makes_zeros_where_the_image_has_none(raw_disk: Path, work: Path) -> None:
+    image, made = make(raw_disk, work)
     disk = work / "disk"
     disk.write_bytes(b"old" * (3 * MIB))
     size = disk.stat().st_size
     with image.open("rb") as stream:
-        writing.write(stream.fileno(), str(disk), made.disk_size, tell)
-    assert disk.read_bytes()[: 8 * MIB] == raw.read_bytes()
+        writing.write(stream.fileno(), str(disk), made.disk_size, ignore)
+    assert disk.read_bytes()[: 8 * MIB] == raw_disk.read_bytes()
     assert disk.read_bytes()[8 * MIB :] == (b"old" * (3 * MIB))[8 * MIB :]
     assert disk.stat().st_size == size
 
 
-def test_holes_stay_holes(raw: Path, work: Path) -> None:
-    image, made = make(raw, work)
+def test_holes_stay_holes(raw_disk: Path, work: Path) -> None:
+    image, made = make(raw_disk, work)
     disk = work / "disk"
     disk.touch()
     os.truncate(disk, 16 * MIB)
     with image.open("rb") as stream:
-        writing.write(stream.fileno(), str(disk), made.disk_size, tell)
+        writing.write(stream.fileno(), str(disk), made.disk_size, ignore)
     assert disk.stat().st_blocks * 512 < MIB
 
 
-def test_disk_that_is_too_small_is_named(raw: Path, work: Path) -> None:
-    image, made = make(raw, work)
+def test_disk_that_is_too_small_is_named(raw_disk: Path, work: Path) -> None:
+    image, made = make(raw_disk, work)
     disk = work / "disk"
     disk.write_bytes(bytes(4 * MIB))
     with (
         image.open("rb") as stream,
         pytest.raises(errors.BlockDeviceError, match=r"cannot be written to .*disk.*smaller"),
     ):
-        writing.write(stream.fileno(), str(disk), made.disk_size, tell)
+        writing.write(stream.fileno(), str(disk), made.disk_size, ignore)
 
 
 def test_specification_names_one_file_only() -> None:

@@ -107,9 +107,9 @@ class ScriptedExecution:
 class Crew:
     """Executor of the scripted opcodes; knows what ran, in which order."""
 
-    def __init__(self, locks: LockManager, tell: Callable[[], None]) -> None:
+    def __init__(self, locks: LockManager, notify: Callable[[], None]) -> None:
         self.locks = locks
-        self._tell = tell
+        self._notify = notify
         self.order: list[int] = []
         self.traps: dict[str, Callable[[JobHandle], None]] = {}
         self._gates: dict[str, threading.Event] = {}
@@ -147,7 +147,7 @@ class Crew:
         with self._changed:
             self.order.append(job.job_id)
             self._changed.notify_all()
-        self._tell()
+        self._notify()
 
     def wait_for_start(self, job_id: int) -> None:
         with self._changed:
@@ -159,13 +159,13 @@ class Crew:
 class WatchedLocks(LockManager):
     """Tells that a request was made."""
 
-    def __init__(self, clock: SetClock, tell: Callable[[], None]) -> None:
+    def __init__(self, clock: SetClock, notify: Callable[[], None]) -> None:
         super().__init__(("cluster", "instance", "node"), clock)
-        self._tell = tell
+        self._notify = notify
 
     def request(self, *args: Any, **options: Any) -> Request:
         request = super().request(*args, **options)
-        self._tell()
+        self._notify()
         return request
 
 
@@ -176,7 +176,7 @@ def on_disk(directory: Path, name: str) -> bytes | None:
     return newer if newer is not None else path.read_bytes() if path.exists() else None
 
 
-def stored(directory: Path, job_id: int) -> Any:
+def read_stored(directory: Path, job_id: int) -> Any:
     """A job as a crash would leave it now."""
     return json.loads(on_disk(directory, f"job-{job_id}") or b"null")
 
@@ -208,11 +208,11 @@ class Office:
         self.files.open()
         self.queue = JobQueue(self.files, self.locks, self.crew, workers=workers, clock=self.clock)
         self.told: list[int] = []
-        self.queue.add_listener(self._tell)
+        self.queue.add_listener(self._record_end)
         self.queue.load()
         self.queue.start()
 
-    def _tell(self, job_id: int) -> None:
+    def _record_end(self, job_id: int) -> None:
         self.told.append(job_id)
         self._something_happened()
 
@@ -224,7 +224,7 @@ class Office:
     def submit(self, *ops: OpCode) -> int:
         return self.queue.submit([list(ops)], Submitter(uid=1000, name="alice"))[0]
 
-    def until(self, condition: Callable[[], bool], what: str) -> None:
+    def await_condition(self, condition: Callable[[], bool], what: str) -> None:
         """Wait for a condition; it is looked at after each change of a job or a lock."""
         end = time.monotonic() + PATIENCE
         while True:
@@ -242,7 +242,9 @@ class Office:
         return self.queue.view(lambda record: record.status, job_id)
 
     def await_status(self, job_id: int, *wanted: str) -> None:
-        self.until(lambda: self.status(job_id) in wanted, f"job {job_id} {' or '.join(wanted)}")
+        self.await_condition(
+            lambda: self.status(job_id) in wanted, f"job {job_id} {' or '.join(wanted)}"
+        )
 
     def finish(self, *job_ids: int) -> list[str]:
         """Wait for the end of jobs; their statuses."""

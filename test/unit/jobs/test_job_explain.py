@@ -7,7 +7,7 @@ import random
 import pytest
 from scripted_queue import op
 from test_job_held import rule
-from test_job_queue import after
+from test_job_queue import depend_on
 
 from ganeti import errors
 
@@ -16,9 +16,9 @@ def test_a_lock_names_holder_and_line(office):
     holder = office.submit(op(locks=[["web1"]], gate="g"))
     office.crew.wait_for_start(holder)
     second = office.submit(op(locks=[["web1"]]))
-    office.until(lambda: office.line("web1") == [second], "the second to wait")
+    office.await_condition(lambda: office.line("web1") == [second], "the second to wait")
     third = office.submit(op(locks=[["web1"]], shared=True))
-    office.until(lambda: office.line("web1") == [second, third], "the third to wait")
+    office.await_condition(lambda: office.line("web1") == [second, third], "the third to wait")
     office.clock.time += 41
     found = office.queue.explain(third)
     waits = found["waits_for"]
@@ -47,9 +47,11 @@ def test_a_dependency_and_what_that_waits_for(office):
     holder = office.submit(op(locks=[["web2"]], gate="g", say=["copying the disk"]))
     office.crew.wait_for_start(holder)
     middle = office.submit(op(locks=[["web2"]]))
-    office.until(lambda: office.line("web2") == [middle], "the middle one to wait")
-    last = office.submit(op(depends=[after(middle, "success")]))
-    office.until(lambda: office.queue.book.jobs[last].hold is not None, "the last to be held")
+    office.await_condition(lambda: office.line("web2") == [middle], "the middle one to wait")
+    last = office.submit(op(depends=[depend_on(middle, "success")]))
+    office.await_condition(
+        lambda: office.queue.book.jobs[last].hold is not None, "the last to be held"
+    )
     found = office.queue.explain(last)
     assert (found["waits_for"]["kind"], found["waits_for"]["jobs"]) == ("job", [middle])
     assert [job["id"] for job in found["chain"]] == [middle, holder]
@@ -62,7 +64,9 @@ def test_a_filter_rule(office):
     paused = rule("PAUSE")
     office.queue.set_rules([paused])
     job = office.submit(op())
-    office.until(lambda: office.queue.book.jobs[job].hold is not None, "the job to be held")
+    office.await_condition(
+        lambda: office.queue.book.jobs[job].hold is not None, "the job to be held"
+    )
     waits = office.queue.explain(job)["waits_for"]
     assert (waits["kind"], waits["rule"], waits["jobs"]) == ("filter", paused.uuid, [])
     assert paused.uuid in waits["release"]
@@ -93,7 +97,7 @@ def test_removing_the_named_blockers_lets_the_job_run(hire, seed):
     office = hire(workers=30)
     jobs: list[int] = []
     for number in range(12):
-        depends = [after(rng.choice(jobs))] if jobs and rng.random() < 0.3 else []
+        depends = [depend_on(rng.choice(jobs))] if jobs and rng.random() < 0.3 else []
         names = sorted(rng.sample(["web1", "web2", "web3"], rng.randint(1, 2)))
         jobs.append(
             office.submit(
@@ -101,7 +105,7 @@ def test_removing_the_named_blockers_lets_the_job_run(hire, seed):
             )
         )
     target = jobs[-1]
-    office.until(lambda: _settled(office, target), "the last job to wait or run")
+    office.await_condition(lambda: _is_steady(office, target), "the last job to wait or run")
     for _ in range(100):
         found = office.queue.explain(target)
         if found["status"] == "running":
@@ -111,11 +115,11 @@ def test_removing_the_named_blockers_lets_the_job_run(hire, seed):
         for job in running:
             office.crew.open(f"g{jobs.index(job)}")
         office.finish(*running)
-        office.until(lambda: _settled(office, target), "the last job to wait or run")
+        office.await_condition(lambda: _is_steady(office, target), "the last job to wait or run")
     assert str(office.status(target)) == "running"
 
 
-def _settled(office, job: int) -> bool:
+def _is_steady(office, job: int) -> bool:
     """Whether what a job waits for can be told: it is not on its way between two waits."""
     found = office.queue.explain(job)
     everything = [found, *found["chain"]]

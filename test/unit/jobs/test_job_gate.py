@@ -34,11 +34,11 @@ def gate(**statuses: JobStatus | str) -> Gate:
     return Gate(lambda number: statuses.get(f"j{number}"))
 
 
-def after(number: int, *statuses: str) -> Dependency:
+def depend_on(number: int, *statuses: str) -> Dependency:
     return Dependency(number, frozenset(statuses))
 
 
-def held(verdict: object) -> Hold:
+def check_hold(verdict: object) -> Hold:
     assert isinstance(verdict, Hold)
     return verdict
 
@@ -51,7 +51,9 @@ def test_a_job_without_dependencies_begins() -> None:
 
 
 def test_it_waits_for_all_that_have_not_ended() -> None:
-    hold = held(gate(j1="", j2=JobStatus.SUCCESS, j3="").judge(job(9), map(after, (1, 2, 3))))
+    hold = check_hold(
+        gate(j1="", j2=JobStatus.SUCCESS, j3="").judge(job(9), map(depend_on, (1, 2, 3)))
+    )
     assert hold.jobs == (1, 3)
     assert "job 1, 3" in hold.text
     assert hold.rule is None
@@ -59,17 +61,17 @@ def test_it_waits_for_all_that_have_not_ended() -> None:
 
 @pytest.mark.parametrize("wanted", [[], ["success"], ["error", "success"]])
 def test_it_begins_after_an_end_that_was_asked_for(wanted: list[str]) -> None:
-    assert gate(j1=JobStatus.SUCCESS).judge(job(2), [after(1, *wanted)]) is None
+    assert gate(j1=JobStatus.SUCCESS).judge(job(2), [depend_on(1, *wanted)]) is None
 
 
 def test_another_end_is_an_error_that_names_both() -> None:
-    verdict = gate(j1=JobStatus.CANCELED).judge(job(2), [after(1, "success", "error")])
+    verdict = gate(j1=JobStatus.CANCELED).judge(job(2), [depend_on(1, "success", "error")])
     assert isinstance(verdict, errors.OpExecError)
     assert "job 1 ended with status canceled, but error or success" in str(verdict)
 
 
 def test_an_unknown_job_is_an_error() -> None:
-    verdict = gate().judge(job(2), [after(1)])
+    verdict = gate().judge(job(2), [depend_on(1)])
     assert isinstance(verdict, errors.OpExecError)
     assert "job 1, which this job depends on, does not exist" in str(verdict)
 
@@ -77,8 +79,8 @@ def test_an_unknown_job_is_an_error() -> None:
 def test_who_waits_is_looked_at_when_the_other_job_ends_and_only_once() -> None:
     found = gate(j1="", j2="")
     for number in (9, 8):
-        found.judge(job(number), [after(1)])
-    found.judge(job(7), [after(2)])
+        found.judge(job(number), [depend_on(1)])
+    found.judge(job(7), [depend_on(2)])
     assert found.end_job(1) == [8, 9]
     assert found.end_job(1) == []
     assert found.end_job(2) == [7]
@@ -87,8 +89,8 @@ def test_who_waits_is_looked_at_when_the_other_job_ends_and_only_once() -> None:
 def test_a_canceled_job_is_not_looked_at_again() -> None:
     found = gate(j1="", j2="")
     for other in (1, 2):
-        found.judge(job(9), [after(other)])
-        found.judge(job(10), [after(other)])
+        found.judge(job(9), [depend_on(other)])
+        found.judge(job(10), [depend_on(other)])
     found.forget(9)
     assert found.end_job(1) == [10]
     assert found.end_job(2) == [10]
@@ -101,7 +103,7 @@ def test_a_paused_job_is_looked_at_when_rules_change() -> None:
     found = gate()
     pause = rule("PAUSE")
     assert found.set_rules([pause], []) == []
-    hold = held(found.judge(job(5), []))
+    hold = check_hold(found.judge(job(5), []))
     assert (hold.jobs, hold.rule) == ((), pause.uuid)
     assert found.set_rules([], []) == [5]
     assert found.judge(job(5), []) is None
@@ -135,11 +137,11 @@ def test_a_limit_counts_running_jobs_and_lets_the_next_one_in_when_one_ends() ->
     limit = rule(["RATE_LIMIT", 2])
     found.set_rules([limit], [])
     assert [found.judge(job(number), []) for number in (1, 2)] == [None, None]
-    hold = held(found.judge(job(3), []))
+    hold = check_hold(found.judge(job(3), []))
     assert (hold.jobs, hold.rule) == ((1, 2), limit.uuid)
     assert found.end_job(1) == [3]
     assert found.judge(job(3), []) is None
-    assert held(found.judge(job(4), [])).jobs == (2, 3)
+    assert check_hold(found.judge(job(4), [])).jobs == (2, 3)
 
 
 def test_the_end_of_a_job_that_was_not_counted_wakes_nobody() -> None:
@@ -153,7 +155,7 @@ def test_the_end_of_a_job_that_was_not_counted_wakes_nobody() -> None:
 def test_jobs_that_ran_before_a_rule_was_made_count_for_it() -> None:
     found = gate()
     found.set_rules([rule(["RATE_LIMIT", 1])], [job(1)])
-    assert held(found.judge(job(2), [])).jobs == (1,)
+    assert check_hold(found.judge(job(2), [])).jobs == (1,)
     assert found.end_job(1) == [2]
 
 
@@ -163,7 +165,7 @@ def test_jobs_that_ran_before_a_rule_was_made_count_for_it() -> None:
 def test_a_limit_of_the_reason_holds_the_next_job_of_the_same_kind_only() -> None:
     found = gate()
     assert found.judge(job(1, ONE_AT_A_TIME), []) is None
-    hold = held(found.judge(job(2, ONE_AT_A_TIME), []))
+    hold = check_hold(found.judge(job(2, ONE_AT_A_TIME), []))
     assert (hold.jobs, hold.rule) == ((1,), None)
     assert "lets 1 such jobs run at a time, now 1" in hold.text
     assert found.judge(job(3), []) is None
@@ -179,20 +181,20 @@ def test_a_reason_without_a_time_counts_and_one_without_a_text_does_not() -> Non
 
     found = gate()
     assert found.judge(short(1), []) is None
-    assert held(found.judge(short(2), [])).jobs == (1,)
+    assert check_hold(found.judge(short(2), [])).jobs == (1,)
 
 
 def test_a_job_counts_under_each_of_its_limits() -> None:
     found = gate()
     found.judge(job(1, ONE_AT_A_TIME, "rate-limit:1:other"), [])
-    assert held(found.judge(job(2, "rate-limit:1:other"), [])).jobs == (1,)
-    assert held(found.judge(job(3, ONE_AT_A_TIME), [])).jobs == (1,)
+    assert check_hold(found.judge(job(2, "rate-limit:1:other"), [])).jobs == (1,)
+    assert check_hold(found.judge(job(3, ONE_AT_A_TIME), [])).jobs == (1,)
 
 
 def test_running_jobs_keep_their_limits_when_rules_change() -> None:
     found = gate()
     found.set_rules([], [job(1, ONE_AT_A_TIME)])
-    assert held(found.judge(job(2, ONE_AT_A_TIME), [])).jobs == (1,)
+    assert check_hold(found.judge(job(2, ONE_AT_A_TIME), [])).jobs == (1,)
     assert found.set_rules([], [job(1, ONE_AT_A_TIME)]) == [2]
 
 
@@ -212,9 +214,9 @@ def test_an_opcode_without_dependencies_has_none() -> None:
 def test_ids_are_absolute_or_relative_to_the_job() -> None:
     op = depends((3, ["success"]), (-1, []), (-2, ["error", "canceled"]))
     assert dependencies_of(op, 12, first=10) == [
-        after(3, "success"),
-        after(11),
-        after(10, "error", "canceled"),
+        depend_on(3, "success"),
+        depend_on(11),
+        depend_on(10, "error", "canceled"),
     ]
 
 
@@ -230,12 +232,12 @@ def test_only_earlier_jobs_can_be_waited_for(number: int, text: str) -> None:
     with pytest.raises(errors.OpPrereqError, match=text) as caught:
         dependencies_of(depends((number, [])), 12, first=10)
     assert caught.value.args[1] == errors.ErrorCode.INVAL
-    assert dependencies_of(depends((11, [])), 12, first=10) == [after(11)]
+    assert dependencies_of(depends((11, [])), 12, first=10) == [depend_on(11)]
 
 
 def test_the_number_0_is_no_relative_one() -> None:
-    assert dependencies_of(depends((0, [])), 12, first=10) == [after(0)]
+    assert dependencies_of(depends((0, [])), 12, first=10) == [depend_on(0)]
 
 
 def test_before_there_is_a_job_id_every_absolute_one_may_be() -> None:
-    assert dependencies_of(depends((99, []))) == [after(99)]
+    assert dependencies_of(depends((99, []))) == [depend_on(99)]

@@ -30,7 +30,9 @@ def rule(action, *, priority: int = 0, predicates=ANY, watermark: int = 0) -> Fi
 def test_a_paused_job_waits_until_the_rule_goes(office):
     office.queue.set_rules([rule("PAUSE")])
     job = office.submit(op(result=1))
-    office.until(lambda: office.queue.book.jobs[job].hold is not None, "the job to be held")
+    office.await_condition(
+        lambda: office.queue.book.jobs[job].hold is not None, "the job to be held"
+    )
     assert str(office.status(job)) == "queued"
     office.queue.set_rules([])
     assert office.finish(job) == ["success"]
@@ -57,7 +59,7 @@ def test_a_rate_limit_lets_one_after_the_other_run(hire):
     jobs = [office.submit(op(gate=f"g{n}")) for n in range(5)]
     for job in jobs[:2]:
         office.crew.wait_for_start(job)
-    office.until(
+    office.await_condition(
         lambda: all(office.queue.book.jobs[job].hold for job in jobs[2:]), "the rest to be held"
     )
     assert sorted(office.crew.order) == jobs[:2]
@@ -79,7 +81,9 @@ def test_a_running_job_is_not_disturbed_by_a_new_rule(office):
 def test_a_held_job_can_be_canceled(office):
     office.queue.set_rules([rule("PAUSE")])
     job = office.submit(op())
-    office.until(lambda: office.queue.book.jobs[job].hold is not None, "the job to be held")
+    office.await_condition(
+        lambda: office.queue.book.jobs[job].hold is not None, "the job to be held"
+    )
     assert office.queue.cancel(job)[0]
     office.queue.set_rules([])
     assert office.finish(job) == ["canceled"]
@@ -148,16 +152,18 @@ def test_more_jobs_run_once_more_are_allowed(hire):
     assert office.finish(last) == ["success"]
 
 
-def limited(text: str, **script):
+def make_limited(text: str, **script):
     return op(reason=[("gnt:user", text, 1)], **script)
 
 
 def test_the_reason_of_jobs_can_limit_how_many_of_them_run(hire):
     office = hire(workers=8)
     same = "rate-limit:2:nightly work"
-    jobs = [office.submit(limited(same, gate=f"g{n}")) for n in range(4)]
-    other = office.submit(limited("rate-limit:1:other work", gate="other"))
-    free = [office.submit(limited(text)) for text in ("rate-limit:0:x", "limit", "rate-limit:1")]
+    jobs = [office.submit(make_limited(same, gate=f"g{n}")) for n in range(4)]
+    other = office.submit(make_limited("rate-limit:1:other work", gate="other"))
+    free = [
+        office.submit(make_limited(text)) for text in ("rate-limit:0:x", "limit", "rate-limit:1")
+    ]
     for job in [*jobs[:2], other]:
         office.crew.wait_for_start(job)
     for job in free:

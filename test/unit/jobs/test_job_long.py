@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from scripted_queue import op, stored
+from scripted_queue import op, read_stored
 
 from ganeti import errors
 from ganeti.base.copies import NoCopies, Round
@@ -47,8 +47,8 @@ def test_a_long_job_is_written_as_a_whole_at_its_begin_and_its_end(office, copie
 
 def test_what_a_crash_leaves_of_a_long_job_is_its_state(office, crash, hire):
     job = office.submit(*[op(result=n) for n in range(MANY)], op(gate="g"), op())
-    office.until(lambda: office.crew.order == [job] * (MANY + 1), "the last opcode")
-    found = stored(crash(office), job)
+    office.await_condition(lambda: office.crew.order == [job] * (MANY + 1), "the last opcode")
+    found = read_stored(crash(office), job)
     assert found == job_model.to_wire(office.record(job))
     again = hire(directory=crash(office))
     again.crew.open_all()
@@ -62,7 +62,7 @@ def test_after_a_failed_write_the_next_one_has_everything(office, monkeypatch):
     holder = office.submit(op(locks=[["web1"]], gate="g"))
     office.crew.wait_for_start(holder)
     job = office.submit(op(locks=[["web1"]], gate="h"))
-    office.until(lambda: office.line("web1") == [job], "the wait")
+    office.await_condition(lambda: office.line("web1") == [job], "the wait")
 
     def fail(_journal: FileJournal, _contents: Contents) -> None:
         raise errors.FileError("no room")
@@ -73,7 +73,7 @@ def test_after_a_failed_write_the_next_one_has_everything(office, monkeypatch):
             office.queue.set_priority(job, 3)
     office.crew.open("g")
     office.crew.wait_for_start(job)
-    assert stored(office.directory, job)["ops"][0]["priority"] == 3
+    assert read_stored(office.directory, job)["ops"][0]["priority"] == 3
     office.crew.open("h")
     assert office.finish(holder, job) == ["success", "success"]
 

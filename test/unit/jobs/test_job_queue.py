@@ -6,7 +6,7 @@ import json
 import threading
 
 import pytest
-from scripted_queue import full_disk, on_disk, op, stored
+from scripted_queue import full_disk, on_disk, op, read_stored
 
 from ganeti import errors
 from ganeti.model.job import Submitter
@@ -16,7 +16,7 @@ from ganeti.opcodes.test import OpTestDelay
 from ganeti.opcodes.values import JobDep
 
 
-def after(job: int, *statuses: str) -> JobDep:
+def depend_on(job: int, *statuses: str) -> JobDep:
     return JobDep(job, [FinalStatus(s) for s in statuses])
 
 
@@ -35,7 +35,7 @@ def test_a_job_runs_and_gives_its_result(office):
 def test_an_id_is_on_disk_before_it_is_given_out(office, crash):
     job = office.submit(op(gate="never"))
     left = crash(office)
-    assert stored(left, job)["id"] == job
+    assert read_stored(left, job)["id"] == job
     assert on_disk(left, "serial") == b"%d\n" % job
 
 
@@ -66,7 +66,7 @@ def test_ids_are_consecutive_also_from_many_threads(office):
 def test_opcodes_run_one_after_the_other(office):
     job = office.submit(op(result=1), op(result=2, gate="second"), op(result=3))
     office.await_status(job, "running")
-    office.until(lambda: office.record(job).current() == 1, "second opcode")
+    office.await_condition(lambda: office.record(job).current() == 1, "second opcode")
     assert [str(o.status) for o in office.record(job).ops][::2] == ["success", "queued"]
     office.crew.open("second")
     assert office.finish(job) == ["success"]
@@ -165,7 +165,9 @@ def test_a_job_that_cannot_be_written_is_not_taken(office):
 
 def test_log_entries_are_numbered_through_the_job_and_told_at_once(office):
     job = office.submit(op(say=["one", "two"]), op(say=["three"], gate="g"))
-    office.until(lambda: office.queue.view(lambda r: r.log_serial(), job) == 3, "three entries")
+    office.await_condition(
+        lambda: office.queue.view(lambda r: r.log_serial(), job) == 3, "three entries"
+    )
     entries = [entry for one in office.record(job).ops for entry in one.log]
     assert [(e[0], e[2], e[3]) for e in entries] == [
         (1, "message", "one"),
@@ -182,11 +184,11 @@ def test_every_status_is_told(office):
     office.locks.request(99, 1, ["web1"], shared=False, on_done=lambda _r: None)
     office.queue.add_listener(lambda job: seen.append(str(office.status(job))))
     office.submit(op(locks=[["web1"]], gate="g"))
-    office.until(lambda: "waiting" in seen, "waiting")
+    office.await_condition(lambda: "waiting" in seen, "waiting")
     office.locks.release(99)
-    office.until(lambda: "running" in seen, "running")
+    office.await_condition(lambda: "running" in seen, "running")
     office.crew.open("g")
-    office.until(lambda: "success" in seen, "success")
+    office.await_condition(lambda: "success" in seen, "success")
     assert sorted(set(seen), key=seen.index) == ["queued", "waiting", "running", "success"]
 
 
@@ -195,13 +197,13 @@ def test_what_is_told_is_on_disk(office):
     found: list[str] = []
     seen = threading.Event()
 
-    def look(job: int) -> None:
+    def read_status(job: int) -> None:
         if office.status(job) is JobStatus.SUCCESS:
-            raw = stored(office.directory, job)
+            raw = read_stored(office.directory, job)
             found.append(raw["ops"][0]["status"])
             seen.set()
 
-    office.queue.add_listener(look)
+    office.queue.add_listener(read_status)
     office.submit(op())
     assert seen.wait(20)
     assert found == ["success"]
@@ -212,7 +214,7 @@ def test_what_is_told_is_on_disk(office):
 
 def test_a_job_waits_for_the_end_of_another(office):
     first = office.submit(op(gate="g"))
-    second = office.submit(op(depends=[after(first, "success")]))
+    second = office.submit(op(depends=[depend_on(first, "success")]))
     office.crew.wait_for_start(first)
     assert office.status(second) is JobStatus.QUEUED
     office.crew.open("g")
@@ -226,8 +228,8 @@ def test_negative_ids_mean_earlier_jobs_of_the_submission(hire):
     jobs = office.queue.submit(
         [
             [op(gate="g", priority=10)],
-            [op(depends=[after(-1)])],
-            [op(depends=[after(-2), after(-1)])],
+            [op(depends=[depend_on(-1)])],
+            [op(depends=[depend_on(-2), depend_on(-1)])],
         ],
         None,
     )
@@ -241,7 +243,7 @@ def test_negative_ids_mean_earlier_jobs_of_the_submission(hire):
 def test_dependencies_that_point_nowhere_are_refused(office, wrong):
     office.submit(op())
     with pytest.raises(errors.OpPrereqError, match="dependency"):
-        office.queue.submit([[op(depends=[after(wrong)])]], None)
+        office.queue.submit([[op(depends=[depend_on(wrong)])]], None)
     assert office.queue.last_id == 1
 
 
@@ -258,7 +260,7 @@ def test_dependencies_that_point_nowhere_are_refused(office, wrong):
 def test_the_end_of_the_other_job_decides(office, end, accepted, status):
     first = office.submit(op(**end))
     office.finish(first)
-    second = office.submit(op(depends=[after(first, *accepted)]))
+    second = office.submit(op(depends=[depend_on(first, *accepted)]))
     assert office.finish(second) == [status]
     if status == "error":
         assert f"job {first} ended with status" in office.result(second)[1][0]
@@ -270,16 +272,16 @@ def test_an_archived_job_still_counts_and_a_missing_one_fails(office):
     office.finish(first, second)
     assert office.queue.archive([first, second]) == [first, second]
     (office.directory / "archive" / "0" / f"job-{second}").unlink()
-    good = office.submit(op(depends=[after(first, "success")]))
-    bad = office.submit(op(depends=[after(second, "success")]))
+    good = office.submit(op(depends=[depend_on(first, "success")]))
+    bad = office.submit(op(depends=[depend_on(second, "success")]))
     assert office.finish(good, bad) == ["success", "error"]
     assert f"job {second}, which this job depends on, does not exist" in office.result(bad)[1][0]
 
 
 def test_a_later_opcode_may_depend_too(office):
     first = office.submit(op(gate="g"))
-    second = office.submit(op(result="early"), op(depends=[after(first)], result="late"))
-    office.until(lambda: office.record(second).ops[0].result == "early", "first opcode")
+    second = office.submit(op(result="early"), op(depends=[depend_on(first)], result="late"))
+    office.await_condition(lambda: office.record(second).ops[0].result == "early", "first opcode")
     assert office.record(second).current() == 1
     office.crew.open("g")
     assert office.finish(second) == ["success"]
@@ -287,7 +289,7 @@ def test_a_later_opcode_may_depend_too(office):
 
 def test_many_jobs_wait_for_one(office):
     first = office.submit(op(gate="g"))
-    others = [office.submit(op(depends=[after(first)])) for _ in range(30)]
+    others = [office.submit(op(depends=[depend_on(first)])) for _ in range(30)]
     office.crew.open("g")
     assert set(office.finish(*others)) == {"success"}
     assert sorted(office.crew.order) == [first, *others]
@@ -308,7 +310,7 @@ def test_readers_run_side_by_side(office):
     for job in jobs:
         office.crew.wait_for_start(job)
     writer = office.submit(op(locks=[["web1"]]))
-    office.until(lambda: office.line("web1") == [writer], "the writer waits")
+    office.await_condition(lambda: office.line("web1") == [writer], "the writer waits")
     office.crew.open("g")
     assert set(office.finish(writer, *jobs)) == {"success"}
 
@@ -317,7 +319,7 @@ def test_locks_of_several_levels_are_collected(office):
     holder = office.submit(op(locks=[["web1"], ["node1"]], gate="g"))
     office.crew.wait_for_start(holder)
     other = office.submit(op(locks=[["web2"], ["node1"]]))
-    office.until(lambda: office.locks.find_waiting(other) is not None, "the wait")
+    office.await_condition(lambda: office.locks.find_waiting(other) is not None, "the wait")
     assert office.locks.list_held(other, 1) == {"web2"}
     office.crew.open("g")
     assert office.finish(holder, other) == ["success", "success"]
@@ -327,7 +329,7 @@ def test_a_lock_removed_meanwhile_fails_the_job(office):
     holder = office.submit(op(locks=[["web1"]], gate="g"))
     office.crew.wait_for_start(holder)
     waiting = office.submit(op(locks=[["web1"]]))
-    office.until(lambda: office.line("web1") == [waiting], "the wait")
+    office.await_condition(lambda: office.line("web1") == [waiting], "the wait")
     office.locks.remove(holder, 1, "web1")
     assert office.finish(waiting) == ["error"]
     assert "web1 was removed" in office.result(waiting)[1][0]
@@ -341,7 +343,7 @@ def test_a_thousand_waiting_jobs_hold_no_thread(hire):
     office.crew.wait_for_start(holder)
     before = threading.active_count()
     jobs = office.queue.submit([[op(locks=[["web1"]])] for _ in range(1000)], None)
-    office.until(lambda: len(office.line("web1")) == 1000, "all wait for the lock")
+    office.await_condition(lambda: len(office.line("web1")) == 1000, "all wait for the lock")
     assert sorted(office.line("web1")) == jobs
     assert threading.active_count() <= before + 1  # the second worker
     other = office.submit(op(locks=[["web2"]]))
@@ -388,7 +390,7 @@ def test_the_priority_of_a_waiting_job_moves_it_in_the_line(office):
     jobs = []
     for _ in range(3):
         jobs.append(office.submit(op(locks=[["web1"]])))
-        office.until(lambda: office.line("web1") == jobs, "in line")
+        office.await_condition(lambda: office.line("web1") == jobs, "in line")
     assert office.queue.set_priority(jobs[2], -20)[0]
     assert office.line("web1") == [jobs[2], jobs[0], jobs[1]]
     office.crew.open("g")
@@ -398,9 +400,9 @@ def test_the_priority_of_a_waiting_job_moves_it_in_the_line(office):
 
 def test_a_priority_is_on_disk_when_it_was_changed(office, crash):
     blocker = office.submit(op(gate="g"))
-    job = office.submit(op(depends=[after(blocker)]))
+    job = office.submit(op(depends=[depend_on(blocker)]))
     assert office.queue.set_priority(job, 7)[0]
-    assert stored(crash(office), job)["ops"][0]["priority"] == 7
+    assert read_stored(crash(office), job)["ops"][0]["priority"] == 7
 
 
 @pytest.mark.parametrize("wrong", [-21, 20])
@@ -427,7 +429,7 @@ def test_a_queued_job_is_canceled_at_once_and_never_runs(hire, crash):
     job = office.submit(op(), op())
     assert office.queue.cancel(job) == (True, f"Job {job} has been canceled")
     assert office.status(job) is JobStatus.CANCELED
-    left = stored(crash(office), job)
+    left = read_stored(crash(office), job)
     assert [o["status"] for o in left["ops"]] == ["canceled", "canceled"]
     office.crew.open("g")
     assert office.finish(blocker, office.submit(op())) == ["success", "success"]
@@ -438,9 +440,9 @@ def test_a_job_that_waits_for_a_lock_is_canceled_and_leaves_the_line(office):
     holder = office.submit(op(locks=[["web1"]], gate="g"))
     office.crew.wait_for_start(holder)
     job = office.submit(op(locks=[["web1", "web2"]]))
-    office.until(lambda: office.line("web1") == [job], "the wait")
+    office.await_condition(lambda: office.line("web1") == [job], "the wait")
     behind = office.submit(op(locks=[["web2"]]))
-    office.until(lambda: office.line("web2") == [job, behind], "the line")
+    office.await_condition(lambda: office.line("web2") == [job, behind], "the line")
     assert office.queue.cancel(job)[0]
     assert office.finish(job, behind) == ["canceled", "success"]
     assert office.line("web1") == []
@@ -458,7 +460,7 @@ def test_a_promise_to_cancel_survives_a_crash(office, crash):
     office.crew.traps["cancel"] = cancel
     job = office.submit(op(trap="cancel"))
     assert office.finish(job) == ["canceled"]
-    assert stored(left[0], job)["ops"][0]["status"] == "canceling"
+    assert read_stored(left[0], job)["ops"][0]["status"] == "canceling"
 
 
 def test_a_cancel_between_two_looks_is_not_lost(office):
@@ -495,8 +497,8 @@ def test_a_running_operation_that_can_end_early_does(office):
 
 def test_a_job_between_two_opcodes_is_canceled(office):
     first = office.submit(op(gate="g"))
-    job = office.submit(op(result="kept"), op(depends=[after(first)]))
-    office.until(lambda: office.record(job).current() == 1, "the second opcode")
+    job = office.submit(op(result="kept"), op(depends=[depend_on(first)]))
+    office.await_condition(lambda: office.record(job).current() == 1, "the second opcode")
     assert office.queue.cancel(job)[0]
     assert office.finish(job) == ["canceled"]
     assert office.result(job) == "kept"
@@ -505,9 +507,9 @@ def test_a_job_between_two_opcodes_is_canceled(office):
 
 def test_canceling_wakes_jobs_that_depend_on_it(office):
     first = office.submit(op(gate="g"))
-    second = office.submit(op(depends=[after(first)]))
-    third = office.submit(op(depends=[after(second, "canceled")]))
-    fourth = office.submit(op(depends=[after(second, "success")]))
+    second = office.submit(op(depends=[depend_on(first)]))
+    third = office.submit(op(depends=[depend_on(second, "canceled")]))
+    fourth = office.submit(op(depends=[depend_on(second, "success")]))
     assert office.queue.cancel(second)[0]
     assert office.finish(third, fourth) == ["success", "error"]
 

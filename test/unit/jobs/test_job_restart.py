@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from scripted_queue import Office, op, stored
+from scripted_queue import Office, op, read_stored
 
 from ganeti import errors
 from ganeti.model.job_status import JobStatus
@@ -34,7 +34,7 @@ def test_queued_jobs_go_on_after_a_crash(hire, crash):
 def test_a_job_that_ran_is_an_error_and_does_not_run_again(hire, crash):
     office = hire()
     job = office.submit(op(result="done"), op(gate="g"), op())
-    office.until(lambda: office.crew.order == [job, job], "second opcode")
+    office.await_condition(lambda: office.crew.order == [job, job], "second opcode")
     again = restart(hire, crash(office))
     assert again.finish(job) == ["error"]
     first, second, third = again.record(job).ops
@@ -42,7 +42,7 @@ def test_a_job_that_ran_is_an_error_and_does_not_run_again(hire, crash):
     assert second.result[0] == third.result[0] == "OpExecError"
     assert "the master daemon stopped" in second.result[1][0]
     assert again.crew.order == []
-    ends = [op["status"] for op in stored(again.directory, job)["ops"]]
+    ends = [op["status"] for op in read_stored(again.directory, job)["ops"]]
     assert ends == ["success", "error", "error"]  # the verdict is on disk
 
 
@@ -51,7 +51,7 @@ def test_a_job_that_waited_for_a_lock_waits_again(hire, crash):
     holder = office.submit(op(locks=[["web1"]], gate="g"))
     office.crew.wait_for_start(holder)
     waiting = office.submit(op(locks=[["web1"]]))
-    office.until(lambda: office.line("web1") == [waiting], "the wait")
+    office.await_condition(lambda: office.line("web1") == [waiting], "the wait")
     office.queue.set_priority(waiting, 3)  # writes the file while the job waits
     again = restart(hire, crash(office))
     assert again.finish(holder, waiting) == ["error", "success"]
@@ -61,7 +61,7 @@ def test_jobs_that_ended_are_left_as_they_are(hire, crash):
     office = hire()
     good, bad = office.submit(op(result=5)), office.submit(op(error="x"))
     office.finish(good, bad)
-    office.until(lambda: {good, bad} <= set(office.told), "both ends told")
+    office.await_condition(lambda: {good, bad} <= set(office.told), "both ends told")
     canceled_after = office.submit(op(gate="g"))
     again = restart(hire, crash(office))
     assert again.finish(good, bad) == ["success", "error"]
@@ -180,13 +180,13 @@ def test_an_operation_can_see_that_it_should_end(hire):
     seen: list[bool] = []
     reached, go_on = threading.Event(), threading.Event()
 
-    def look(handle) -> None:
+    def watch_stop(handle) -> None:
         seen.append(handle.stop_requested())
         reached.set()
         go_on.wait(20)
         seen.append(handle.stop_requested())
 
-    office.crew.traps["look"] = look
+    office.crew.traps["look"] = watch_stop
     office.submit(op(trap="look"))
     assert reached.wait(20)
     office.queue.stop(0)

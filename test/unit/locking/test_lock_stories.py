@@ -34,9 +34,9 @@ class Locks(LockManager):
         self.create(INSTANCE, ["web1", "web2", "web3"])
 
     def ask(self, owner, names, *, shared=False, level=INSTANCE, **more) -> Request:
-        return self.request(owner, level, names, shared=shared, on_done=self._tell, **more)
+        return self.request(owner, level, names, shared=shared, on_done=self._record, **more)
 
-    def _tell(self, request: Request) -> None:
+    def _record(self, request: Request) -> None:
         self.told.append((request.owner, request.state))
 
     def line(self, name: str) -> list[tuple[str, object]]:

@@ -131,14 +131,14 @@ def test_the_request_says_its_version(path):
     listener = unix_socket.listen(path, 0o600)
     seen: list[bytes] = []
 
-    def once() -> None:
+    def serve_once() -> None:
         sock, _ = listener.accept()
         with sock:
             while b"\x03" not in b"".join(seen):
                 seen.append(sock.recv(4096))
             sock.sendall(b'{"success": true, "result": null}\x03')
 
-    thread = threading.Thread(target=once)
+    thread = threading.Thread(target=serve_once)
     thread.start()
     with Client(path) as client:
         client.delete_filter("ü")
@@ -240,7 +240,7 @@ def test_no_answer_in_time(serve, path):
 # nobody there ------------------------------------------------------------------------------
 
 
-def absent(path: Path) -> errors.NoMasterError:
+def catch_error(path: Path) -> errors.NoMasterError:
     with Client(path) as client, pytest.raises(errors.NoMasterError) as caught:
         client.query_cluster_info()
     return caught.value
@@ -248,21 +248,21 @@ def absent(path: Path) -> errors.NoMasterError:
 
 def test_a_machine_without_a_cluster(root, path):
     root.ssconf("master_node").unlink()
-    error = absent(path)
+    error = catch_error(path)
     assert error.exit_code == constants.EXIT_NOTCLUSTER
     assert "gnt-cluster init" in errors.text(error)
 
 
 def test_a_node_that_is_not_the_master(root, path):
     root.ssconf("master_node").write_text("node2.example.com\n")
-    error = absent(path)
+    error = catch_error(path)
     assert error.exit_code == constants.EXIT_NOTMASTER
     assert "log in to 'node2.example.com'" in errors.text(error)
 
 
 def test_a_master_whose_daemon_is_down(root, path, monkeypatch):
     monkeypatch.setattr("ganeti.luxi.connection.RESTART_GRACE", 0.05)
-    error = absent(path)
+    error = catch_error(path)
     assert error.exit_code == constants.EXIT_FAILURE
     assert str(path) in errors.text(error)
     assert "daemon-util start-master" in errors.text(error)
@@ -272,7 +272,7 @@ def test_a_left_over_socket_counts_as_absent(root, path, monkeypatch):
     monkeypatch.setattr("ganeti.luxi.connection.RESTART_GRACE", 0.05)
     unix_socket.listen(path, 0o600).close()
     assert path.exists()
-    assert "is not running" in errors.text(absent(path))
+    assert "is not running" in errors.text(catch_error(path))
 
 
 def test_a_daemon_that_is_being_restarted_is_waited_for(root, path):

@@ -12,7 +12,7 @@ from ganeti.master.service import Service
 QUICK = ["instance", ["name"], ["==", "name", "web1"]]
 
 
-def quick(method, args):
+def answer_quickly(method, args):
     if method == "Query" and args["what"] == "instance":
         return lambda: [threading.current_thread().name, args["fields"]]
     return None
@@ -30,7 +30,7 @@ def test_quick_requests_need_no_thread_of_the_pool(serve, dial):
         assert release.wait(10)
         reply.ok(threading.current_thread().name)
 
-    serve(handle, workers=2, quick=quick)
+    serve(handle, workers=2, quick=answer_quickly)
     busy = [dial(), dial()]
     for client in busy:
         client.ask("QueryClusterInfo")
@@ -45,7 +45,7 @@ def test_quick_requests_need_no_thread_of_the_pool(serve, dial):
 
 
 def test_others_go_to_the_pool(serve, dial):
-    serve(name_the_thread, quick=quick)
+    serve(name_the_thread, quick=answer_quickly)
     client = dial()
     for args in (["node", ["name"], None], ["instance", ["x" * 3000], None]):
         client.ask("Query", *args)
@@ -53,7 +53,9 @@ def test_others_go_to_the_pool(serve, dial):
 
 
 def test_a_client_that_sends_many_at_once_gets_answers_in_order(serve, dial):
-    serve(lambda method, args, peer, reply: reply.ok(["pool", args["fields"]]), quick=quick)
+    serve(
+        lambda method, args, peer, reply: reply.ok(["pool", args["fields"]]), quick=answer_quickly
+    )
     client = dial()
     for number in range(12):
         client.ask("Query", "instance", [str(number)], None)
@@ -75,13 +77,13 @@ def test_what_fails_is_reported_by_the_handler(serve, dial, caplog):
             raise KeyError("oops")
         raise errors.ParameterError("no such thing")
 
-    def failing(method, args):
+    def find_failing(method, args):
         def answer():
             raise ValueError
 
         return answer
 
-    serve(handle, quick=failing)
+    serve(handle, quick=find_failing)
     client = dial()
     client.ask("Query", "instance", ["bug"], None)
     assert client.answer()["result"] == ["ProgrammerError", ["internal error: KeyError: 'oops'"]]

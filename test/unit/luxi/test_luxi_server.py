@@ -175,13 +175,13 @@ def test_waiting_clients_hold_no_thread(serve, dial):
     """More clients wait for an answer than there are workers."""
     held = []
 
-    def later(method, args, peer, reply):
+    def answer_later(method, args, peer, reply):
         if method == "WaitForJobChange":
             held.append(reply)
         else:
             reply.ok(method)
 
-    serve(later, workers=2)
+    serve(answer_later, workers=2)
     waiting = [dial() for _ in range(100)]
     for client in waiting:
         client.ask("WaitForJobChange", 1, [], None, None, 60)
@@ -236,12 +236,12 @@ def test_an_answer_that_is_no_json_is_a_bug_too(serve, dial, caplog):
 
 
 def test_only_the_first_answer_counts(serve, dial):
-    def twice(method, args, peer, reply):
+    def answer_twice(method, args, peer, reply):
         reply.ok(1)
         reply.ok(2)
         reply.fail(errors.GenericError("x"))
 
-    serve(twice)
+    serve(answer_twice)
     client = dial()
     assert [client.result("QueryClusterInfo") for _ in range(3)] == [1, 1, 1]
 
@@ -249,14 +249,14 @@ def test_only_the_first_answer_counts(serve, dial):
 def test_a_request_that_takes_too_long_is_a_timeout(serve, dial):
     replies, abandoned = [], threading.Event()
 
-    def never(method, args, peer, reply):
+    def answer_never(method, args, peer, reply):
         if method == "QueryTags":
             reply.ok("quick")
             return
         reply.on_abandoned = abandoned.set
         replies.append(reply)
 
-    serve(never, timeout=0.05)
+    serve(answer_never, timeout=0.05)
     client = dial()
     client.ask("QueryClusterInfo")
     name, args = client.answer()["result"]
@@ -289,11 +289,11 @@ def test_all_that_was_asked_before_the_end_of_input_is_answered(serve, dial):
     """Also what takes long, in turn, and when the client is slow to read it."""
     ended = threading.Event()
 
-    def later(method, args, peer, reply):
+    def answer_later(method, args, peer, reply):
         assert ended.wait(20)
         reply.ok([args["name"], "x" * 3_000_000])
 
-    serve(later)
+    serve(answer_later)
     client = dial()
     for name in ("one", "two"):
         client.ask("QueryTags", "node", name)

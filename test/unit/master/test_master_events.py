@@ -27,7 +27,7 @@ def collect(client, after, until, wanted=None):
     return found, after
 
 
-def ended(job_id):
+def match_end(job_id):
     return lambda e: e["object"] == str(job_id) and e["data"].get("status") == "success"
 
 
@@ -36,7 +36,7 @@ def test_a_job_is_told_from_queue_to_archive(client):
     assert start["events"] == []
     assert not start["lost"]
     job = client.submit_job([DELAY])
-    found, last = collect(client, start["last"], ended(job))
+    found, last = collect(client, start["last"], match_end(job))
     statuses = [e["data"]["status"] for e in found if e["change"] == "status"]
     assert statuses[0] == "queued"
     assert statuses[-1] == "success"
@@ -52,9 +52,9 @@ def test_a_client_goes_on_where_it_left_off_and_sees_each_event_once(client):
     start = client.wait_for_events(None, 0)["last"]
     jobs = [client.submit_job([DELAY]) for _ in range(5)]
     for job in jobs:  # they run side by side, and the last one may end first
-        collect(client, start, ended(job))
+        collect(client, start, match_end(job))
     found, last = collect(client, start, lambda _event: True)
-    again, _last = collect(client, start, ended(jobs[-1]))
+    again, _last = collect(client, start, match_end(jobs[-1]))
     assert again[: len(found)] == found
     middle = found[3]["id"]
     rest = client.wait_for_events(middle, 5)["events"]
@@ -65,7 +65,7 @@ def test_a_client_goes_on_where_it_left_off_and_sees_each_event_once(client):
 def test_filters_by_kind_and_object(master, client):
     start = client.wait_for_events(None, 0)["last"]
     job = client.submit_job([DELAY])
-    collect(client, start, ended(job))
+    collect(client, start, match_end(job))
     assert client.wait_for_events(start, 0, {"kind": ["node"]})["events"] == []
     only = client.wait_for_events(start, 5, {"object": [str(job)]})["events"]
     assert {e["object"] for e in only} == {str(job)}

@@ -101,7 +101,7 @@ def ask(store: Store, **wanted: Any) -> dict[str, Any]:
     return history.query(store.current, store.history, wanted)
 
 
-def found(store: Store, **wanted: Any) -> list[int]:
+def find_serials(store: Store, **wanted: Any) -> list[int]:
     return [change["serial"] for change in ask(store, **wanted)["changes"]]
 
 
@@ -154,14 +154,14 @@ def test_everything_in_order(life):
 
 def test_a_name_stands_for_all_that_had_it(life):
     # the disk belongs to it; what came after it was renamed is of another name
-    assert found(life, object="web.example.com") == [2, 3, 4, 6, 9]
-    assert found(life, object="web") == [2, 3, 4, 6, 9]
-    assert found(life, object="shop.example.com") == [2, 3, 4, 6, 7, 8]
-    assert found(life, object="shop") == [2, 3, 4, 6, 7, 8]
-    assert found(life, object="inst-1") == [2, 3, 4, 6, 7, 8]
-    assert found(life, object="inst-3") == [9]
-    assert found(life, object="disk-1") == [2, 4, 7, 8]
-    assert found(life, object="mail") == [5]
+    assert find_serials(life, object="web.example.com") == [2, 3, 4, 6, 9]
+    assert find_serials(life, object="web") == [2, 3, 4, 6, 9]
+    assert find_serials(life, object="shop.example.com") == [2, 3, 4, 6, 7, 8]
+    assert find_serials(life, object="shop") == [2, 3, 4, 6, 7, 8]
+    assert find_serials(life, object="inst-1") == [2, 3, 4, 6, 7, 8]
+    assert find_serials(life, object="inst-3") == [9]
+    assert find_serials(life, object="disk-1") == [2, 4, 7, 8]
+    assert find_serials(life, object="mail") == [5]
 
 
 def test_values_and_disks_have_names(life):
@@ -175,12 +175,12 @@ def test_values_and_disks_have_names(life):
 
 
 def test_an_object_without_changes_is_known(life):
-    assert found(life, object="node2") == []
-    assert found(life, object="default") == []
-    assert found(life, object="cluster") == []
+    assert find_serials(life, object="node2") == []
+    assert find_serials(life, object="default") == []
+    assert find_serials(life, object="cluster") == []
     life.change("x", Author(), lambda d: d.update_cluster(tags=("a",), cluster_name="new"))
     for name in ("cluster", "new", "cluster-1", "cluster.example.com"):
-        assert found(life, object=name) == [10]
+        assert find_serials(life, object=name) == [10]
 
 
 @pytest.mark.parametrize("name", ["nobody", "we", "", "example.com", 'a"b', "wéb", "x" * 5000])
@@ -191,16 +191,16 @@ def test_an_unknown_object_is_refused(life, name):
 
 
 def test_filters_go_together(life):
-    assert found(life, job=3) == [3]
-    assert found(life, job=99) == []
-    assert found(life, object="inst-1", job=4) == [4]
-    assert found(life, kind="disk") == [2, 4, 7, 8]
-    assert found(life, kind="disk", job=7) == [7]
-    assert found(life, kind="nodegroup") == found(life, kind="node") == []
-    assert found(life, since=at(4), until=at(6)) == [4, 5, 6]
-    assert found(life, object="inst-1", since=at(4), until=at(5)) == [4]
+    assert find_serials(life, job=3) == [3]
+    assert find_serials(life, job=99) == []
+    assert find_serials(life, object="inst-1", job=4) == [4]
+    assert find_serials(life, kind="disk") == [2, 4, 7, 8]
+    assert find_serials(life, kind="disk", job=7) == [7]
+    assert find_serials(life, kind="nodegroup") == find_serials(life, kind="node") == []
+    assert find_serials(life, since=at(4), until=at(6)) == [4, 5, 6]
+    assert find_serials(life, object="inst-1", since=at(4), until=at(5)) == [4]
     # what tells which object was meant may be newer than what was requested
-    assert found(life, object="shop.example.com", until=at(5)) == [2, 3, 4]
+    assert find_serials(life, object="shop.example.com", until=at(5)) == [2, 3, 4]
     change = ask(life, kind="disk", job=2)["changes"][0]
     assert ([o["kind"] for o in change["objects"]], change["others"]) == (["disk"], 1)
 

@@ -23,7 +23,7 @@ FOREIGN = 64_103
 
 
 @contextmanager
-def as_an_ordinary_user(directory: Path) -> Iterator[None]:
+def drop_privileges(directory: Path) -> Iterator[None]:
     """Without the rights of root, as the owner of a directory."""
     if os.geteuid() != 0:
         yield
@@ -43,7 +43,7 @@ def as_an_ordinary_user(directory: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def where() -> Iterator[Paths]:
+def paths() -> Iterator[Paths]:
     # not below tmp_path, which only root can reach
     with tempfile.TemporaryDirectory(prefix="ganeti-sockets-") as directory:
         Path(directory).chmod(0o755)
@@ -54,16 +54,16 @@ def where() -> Iterator[Paths]:
 
 
 def test_who_may_not_give_the_sockets_away_keeps_them(
-    where: Paths, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(grp, "getgrnam", lambda _name: SimpleNamespace(gr_gid=FOREIGN))
     caplog.set_level(logging.INFO)
-    with as_an_ordinary_user(where.root):
-        before = where.socket_dir.stat()
-        gid = daemon._share_sockets(where)
-        sock = unix_socket.listen(where.luxi_socket, 0o660, gid)
+    with drop_privileges(paths.root):
+        before = paths.socket_dir.stat()
+        gid = daemon._share_sockets(paths)
+        sock = unix_socket.listen(paths.luxi_socket, 0o660, gid)
         sock.close()
-        after, made = where.socket_dir.stat(), where.luxi_socket.stat()
+        after, made = paths.socket_dir.stat(), paths.luxi_socket.stat()
         own = os.getegid()
     assert gid is None
     assert (after.st_mode, after.st_gid) == (before.st_mode, before.st_gid)
@@ -73,7 +73,7 @@ def test_who_may_not_give_the_sockets_away_keeps_them(
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files to any group")
-def test_root_gives_them_to_the_group(where: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_gives_them_to_the_group(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grp, "getgrnam", lambda _name: SimpleNamespace(gr_gid=FOREIGN))
-    assert daemon._share_sockets(where) == FOREIGN
-    assert where.socket_dir.stat().st_gid == FOREIGN
+    assert daemon._share_sockets(paths) == FOREIGN
+    assert paths.socket_dir.stat().st_gid == FOREIGN

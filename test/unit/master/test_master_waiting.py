@@ -28,14 +28,14 @@ class Job:
         got: list[object] = []
         done = threading.Event()
 
-        def look(last: bool) -> list[object] | None:
+        def check(last: bool) -> list[object] | None:
             return [self.version, last] if last or self.version > known else None
 
         def end(value: object) -> None:
             got.append(value)
             done.set()
 
-        return Wait(1, look, end, end), got, done
+        return Wait(1, check, end, end), got, done
 
 
 def test_news_that_were_there_before_answer_at_once(waiting):
@@ -84,10 +84,10 @@ def test_who_left_gets_no_answer(waiting):
 def test_an_error_is_handed_to_the_client(waiting):
     got: list[object] = []
 
-    def look(_last: bool) -> None:
+    def check(_last: bool) -> None:
         raise errors.JobLost("gone")
 
-    waiting.add(Wait(1, look, got.append, got.append), 60)
+    waiting.add(Wait(1, check, got.append, got.append), 60)
     assert isinstance(got[0], errors.JobLost)
     waiting.note_change(1)
     assert len(got) == 1

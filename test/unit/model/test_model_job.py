@@ -25,7 +25,7 @@ def sample() -> dict[str, Any]:
     return value
 
 
-def of(*statuses: JobStatus, **facts: Any) -> JobRecord:
+def make_record(*statuses: JobStatus, **facts: Any) -> JobRecord:
     return JobRecord(id=1, ops=[OpRecord(input={}, status=status) for status in statuses], **facts)
 
 
@@ -39,11 +39,11 @@ def test_keys_of_other_versions_are_ignored() -> None:
 
 
 def test_who_handed_it_in_is_kept_and_left_out_when_unknown() -> None:
-    record = of(JobStatus.QUEUED, submitter=Submitter(uid=0, name="root"))
+    record = make_record(JobStatus.QUEUED, submitter=Submitter(uid=0, name="root"))
     wire = jsonio.loads(jsonio.dumps(job.to_wire(record)))
     assert wire["submitter"] == {"uid": 0, "name": "root"}
     assert job.from_wire(wire) == record
-    assert "submitter" not in job.to_wire(of())
+    assert "submitter" not in job.to_wire(make_record())
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_status_follows_from_the_opcodes(statuses: list[JobStatus]) -> None:
         expected = active[-1]
     else:
         expected = "queued"
-    record = of(*statuses)
+    record = make_record(*statuses)
     assert record.status == expected
     assert record.finalized == (expected in JOBS_FINALIZED)
 
@@ -91,17 +91,17 @@ def test_states_are_pending_running_or_final() -> None:
 
 
 def test_the_most_urgent_open_opcode_gives_the_priority() -> None:
-    record = of(JobStatus.SUCCESS, JobStatus.WAITING, JobStatus.QUEUED)
+    record = make_record(JobStatus.SUCCESS, JobStatus.WAITING, JobStatus.QUEUED)
     for index, priority in enumerate((-20, 5, -10)):
         record.change(index, priority=priority)
     assert record.priority == -10
     assert record.current() == 1
-    done = of(JobStatus.SUCCESS, JobStatus.ERROR)
+    done = make_record(JobStatus.SUCCESS, JobStatus.ERROR)
     assert (done.priority, done.current()) == (0, None)
 
 
 def test_log_entries_are_counted_over_the_whole_job() -> None:
-    record = of(JobStatus.SUCCESS, JobStatus.RUNNING, JobStatus.QUEUED)
+    record = make_record(JobStatus.SUCCESS, JobStatus.RUNNING, JobStatus.QUEUED)
     assert record.log_serial() == 0
     record.ops[0].log[:] = [[1, [0, 0], "message", "a"], [2, [0, 0], "message", "b"]]
     record.ops[1].log[:] = [[3, [0, 0], "message", "c"]]
@@ -109,6 +109,6 @@ def test_log_entries_are_counted_over_the_whole_job() -> None:
 
 
 def test_opcodes_do_not_share_their_logs() -> None:
-    first, second = of(JobStatus.QUEUED, JobStatus.QUEUED).ops
+    first, second = make_record(JobStatus.QUEUED, JobStatus.QUEUED).ops
     first.log.append([1, [0, 0], "message", "a"])
     assert second.log == []

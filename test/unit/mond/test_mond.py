@@ -181,7 +181,9 @@ def test_logical_volumes() -> None:
             disks.parse_volumes(wrong)
 
 
-@pytest.mark.skipif(loop_lvm.why_not() is not None, reason=str(loop_lvm.why_not()))
+@pytest.mark.skipif(
+    loop_lvm.explain_unavailable() is not None, reason=str(loop_lvm.explain_unavailable())
+)
 def test_volumes_of_real_lvm(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with loop_lvm.loop_disks(tmp_path / "lvm", 24) as found:
         found.group()
@@ -193,19 +195,19 @@ def test_volumes_of_real_lvm(node: Node, tmp_path: Path, monkeypatch: pytest.Mon
     assert (volume["instance"], volume["segtype"]) == ("web1.example.com", "linear")
 
 
-def recorded(file: str) -> list[str]:
+def read_recorded(file: str) -> list[str]:
     return [item["text"] for item in json.loads((RECORDED / file).read_text())["proc"]]
 
 
 def test_every_recorded_state_of_drbd_is_understood() -> None:
-    for text in (*recorded("8.4.11.json"), *recorded("older.json")):
+    for text in (*read_recorded("8.4.11.json"), *read_recorded("older.json")):
         found = disks.parse_drbd(text, {})
         assert found["versionInfo"]["version"]
         assert len(found["device"]) == text.count(" cs:")
 
 
 def test_a_mirror_that_is_well_and_one_that_is_copied() -> None:
-    text = next(text for text in recorded("8.4.11.json") if "SyncTarget" in text)
+    text = next(text for text in read_recorded("8.4.11.json") if "SyncTarget" in text)
     found = disks.parse_drbd(text, {2: "web1.example.com"})
     assert found["versionInfo"] == {
         "version": "8.4.11",
@@ -237,7 +239,7 @@ def test_a_mirror_that_is_well_and_one_that_is_copied() -> None:
 
 
 def test_a_mirror_that_is_alone_is_bad() -> None:
-    text = next(text for text in recorded("8.4.11.json") if "StandAlone" in text)
+    text = next(text for text in read_recorded("8.4.11.json") if "StandAlone" in text)
     assert disks.parse_drbd(text, {})["status"]["code"] == Code.BAD
 
 
@@ -389,9 +391,9 @@ def test_reports_field_by_field(
     app: MonitorApp, node: Node, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each collector has the recorded category and kind, and its data the recorded members."""
-    forms = contract.recorded("monitoring")["mond"]
+    forms = contract.read_recorded("monitoring")["mond"]
     row = dict.fromkeys(disks._TEXTS, "x") | dict.fromkeys(disks._NUMBERS, "3") | {"lv_tags": ""}
-    mirrors = next(text for text in recorded("8.4.11.json") if "SyncTarget" in text)
+    mirrors = next(text for text in read_recorded("8.4.11.json") if "SyncTarget" in text)
     listed = (
         "Name                                        ID   Mem VCPUs\tState\tTime(s)\n"
         "Domain-0      0  2048     4     r-----     5.0\n"

@@ -22,7 +22,7 @@ from ganeti.net.expiry import Expiry
 DAY = 86400
 
 
-def parsed(credential: certs.Credential) -> x509.Certificate:
+def parse(credential: certs.Credential) -> x509.Certificate:
     return x509.load_pem_x509_certificate(credential.cert)
 
 
@@ -31,7 +31,7 @@ def extension(cert: x509.Certificate, kind: type) -> object:
 
 
 def test_an_authority_signs_itself_and_may_sign_others():
-    cert = parsed(certs.create_ca("My cluster"))
+    cert = parse(certs.create_ca("My cluster"))
     assert cert.subject.rfc4514_string() == "CN=My cluster"
     assert cert.issuer == cert.subject
     limits = extension(cert, x509.BasicConstraints)
@@ -42,7 +42,7 @@ def test_an_authority_signs_itself_and_may_sign_others():
 
 
 def test_node_certificates_carry_name_addresses_and_issuer(pki):
-    cert = parsed(certs.issue_server(pki.authority, "n1.example.com", ["192.0.2.1", "2001:db8::1"]))
+    cert = parse(certs.issue_server(pki.authority, "n1.example.com", ["192.0.2.1", "2001:db8::1"]))
     names = extension(cert, x509.SubjectAlternativeName)
     assert names.get_values_for_type(x509.DNSName) == ["n1.example.com"]
     assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == [
@@ -51,12 +51,12 @@ def test_node_certificates_carry_name_addresses_and_issuer(pki):
     ]
     assert cert.subject.rfc4514_string() == "CN=n1.example.com"
     assert not extension(cert, x509.BasicConstraints).ca
-    cert.verify_directly_issued_by(parsed(pki.authority))
+    cert.verify_directly_issued_by(parse(pki.authority))
 
 
 def test_only_server_certificates_may_serve(pki):
-    server = parsed(certs.issue_server(pki.authority, "n1"))
-    client = parsed(certs.issue_client(pki.authority, "n1"))
+    server = parse(certs.issue_server(pki.authority, "n1"))
+    client = parse(certs.issue_client(pki.authority, "n1"))
     serving, calling = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
     assert list(extension(server, x509.ExtendedKeyUsage)) == [serving, calling]
     assert list(extension(client, x509.ExtendedKeyUsage)) == [calling]
@@ -64,15 +64,15 @@ def test_only_server_certificates_may_serve(pki):
 
 def test_keys_are_elliptic_unless_rsa_is_wanted(pki):
     assert isinstance(
-        parsed(certs.issue_client(pki.authority, "n1")).public_key(), ec.EllipticCurvePublicKey
+        parse(certs.issue_client(pki.authority, "n1")).public_key(), ec.EllipticCurvePublicKey
     )
-    key = parsed(certs.self_signed("rapi", key_type=certs.KeyType.RSA)).public_key()
+    key = parse(certs.self_signed("rapi", key_type=certs.KeyType.RSA)).public_key()
     assert isinstance(key, rsa.RSAPublicKey)
     assert key.key_size == 2048
 
 
 def test_serial_numbers_differ(pki):
-    made = {parsed(certs.issue_client(pki.authority, "n1")).serial_number for _ in range(3)}
+    made = {parse(certs.issue_client(pki.authority, "n1")).serial_number for _ in range(3)}
     assert len(made) == 3
 
 

@@ -51,7 +51,7 @@ class Recorder:
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> bytes:
+def damage_request(draw: st.DrawFn) -> bytes:
     """A good request with a piece replaced."""
     begin = draw(st.integers(0, len(GOOD)))
     end = draw(st.integers(begin, len(GOOD)))
@@ -75,7 +75,7 @@ def test_rubbish_instead_of_http_is_refused_or_hung_up(serve):
     server = serve(app, None, threads=2)
 
     @fuzz
-    @given(st.one_of(st.binary(max_size=200), damaged()))
+    @given(st.one_of(st.binary(max_size=200), damage_request()))
     @example(b"\r\n\r\n\r\n\r\n")
     @example(b"GET " + b"/" * 70_000)
     @example(GOOD.replace(b"4\r\n", b"99999999999999999999999\r\n"))

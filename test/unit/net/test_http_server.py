@@ -387,13 +387,13 @@ def test_a_connection_dropped_for_want_of_room_may_have_input_at_that_moment(
     assert retry.retry_until(lambda: len(server._server._conns) == 4 or None, timeout=10)
     accepted, go_on, count_in = threading.Event(), threading.Event(), server._server.count_in
 
-    def opened(conn):
+    def accept(conn):
         count_in(conn)
         accepted.set()
         go_on.wait(10)
 
     with caplog.at_level(logging.INFO):
-        monkeypatch.setattr(server._server, "count_in", opened)
+        monkeypatch.setattr(server._server, "count_in", accept)
         socks += hang(server.port, 1)
         assert accepted.wait(10)
         socks += hang(server.port, 1)

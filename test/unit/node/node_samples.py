@@ -59,7 +59,7 @@ def say(node: NodeCalls, item: NodeInstance, state: RightState) -> None:
     node.run_right_set(right, "fake")
 
 
-def again(item: NodeInstance) -> NodeInstance:
+def renew_right(item: NodeInstance) -> NodeInstance:
     """The same instance with a newer right to run it."""
     return msgspec.structs.replace(item, run_epoch=(1, next(EPOCHS)))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_samples import INSTANCE, again, disk, empty_root, instance
+from node_samples import INSTANCE, disk, empty_root, instance, renew_right
 
 from ganeti import errors
 from ganeti.base import jsonio, process, retry
@@ -171,7 +171,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 @pytest.fixture
-def shared(running: Daemon) -> Iterator[Daemon]:
+def shared_daemon(running: Daemon) -> Iterator[Daemon]:
     """A daemon that runs, for tests that leave it as it is."""
     yield running
     while running.clients:
@@ -179,9 +179,9 @@ def shared(running: Daemon) -> Iterator[Daemon]:
 
 
 @pytest.fixture
-def caller(shared: Daemon) -> Client:
+def caller(shared_daemon: Daemon) -> Client:
     """An authorised caller of the shared daemon."""
-    return shared.client(shared.paths.root.parent / "master.pem")
+    return shared_daemon.client(shared_daemon.paths.root.parent / "master.pem")
 
 
 @pytest.fixture
@@ -201,30 +201,33 @@ def becomes(true: Callable[[], bool]) -> bool:
 # who may call
 
 
-def test_a_master_candidate_is_answered(shared: Daemon, caller: Client) -> None:
-    assert shared.call(caller, "version") == (200, [True, 3020000])
-    assert shared.call(caller, "instance_list", ["fake"], {}) == (200, [True, []])
-    status, (ok, error) = shared.call(caller, "master_node_name")
+def test_a_master_candidate_is_answered(shared_daemon: Daemon, caller: Client) -> None:
+    assert shared_daemon.call(caller, "version") == (200, [True, 3020000])
+    assert shared_daemon.call(caller, "instance_list", ["fake"], {}) == (200, [True, []])
+    status, (ok, error) = shared_daemon.call(caller, "master_node_name")
     assert (status, ok, error[0]) == (200, False, "ConfigurationError")
-    assert shared.call(caller, "nosuch")[0] == 404
+    assert shared_daemon.call(caller, "nosuch")[0] == 404
     assert caller.connects == 1
 
 
-def test_a_certificate_that_is_not_listed_gets_403(shared: Daemon, caller: Client) -> None:
-    stranger = shared.client(shared.credential("stranger"))
-    assert shared.call(stranger, "version")[0] == 403
-    own = shared.client(shared.paths.client_cert)
-    assert shared.call(own, "version")[0] == 403
+def test_a_certificate_that_is_not_listed_gets_403(shared_daemon: Daemon, caller: Client) -> None:
+    stranger = shared_daemon.client(shared_daemon.credential("stranger"))
+    assert shared_daemon.call(stranger, "version")[0] == 403
+    own = shared_daemon.client(shared_daemon.paths.client_cert)
+    assert shared_daemon.call(own, "version")[0] == 403
 
 
 def test_without_a_certificate_of_the_cluster_nobody_gets_in(
-    shared: Daemon, caller: Client
+    shared_daemon: Daemon, caller: Client
 ) -> None:
     other = certs.create_ca("test cluster")
-    for client in (shared.client(None), shared.client(shared.credential("other", other))):
+    for client in (
+        shared_daemon.client(None),
+        shared_daemon.client(shared_daemon.credential("other", other)),
+    ):
         with pytest.raises(errors.RpcError):
-            shared.call(client, "version")
-    assert shared.call(caller, "version")[0] == 200
+            shared_daemon.call(client, "version")
+    assert shared_daemon.call(caller, "version")[0] == 200
 
 
 def test_a_node_that_is_set_up_accepts_only_itself(daemon: Daemon) -> None:
@@ -253,50 +256,50 @@ def test_a_list_that_somebody_else_replaced_is_seen(daemon: Daemon, master: Clie
 # what happens on the wire
 
 
-def test_garbage_does_no_harm(shared: Daemon, caller: Client) -> None:
+def test_garbage_does_no_harm(shared_daemon: Daemon, caller: Client) -> None:
     for data in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(3000), b"\x16\x03\x01\xff\xff", b""):
-        with socket.create_connection((ADDRESS, shared.port), 5) as sock:
+        with socket.create_connection((ADDRESS, shared_daemon.port), 5) as sock:
             sock.sendall(data)
-    silent = [socket.create_connection((ADDRESS, shared.port), 5) for _ in range(30)]
+    silent = [socket.create_connection((ADDRESS, shared_daemon.port), 5) for _ in range(30)]
     try:
         begin = time.monotonic()
-        assert shared.call(caller, "version")[0] == 200
+        assert shared_daemon.call(caller, "version")[0] == 200
         assert time.monotonic() - begin < 2
     finally:
         for sock in silent:
             sock.close()
 
 
-def test_a_request_that_is_no_call_gets_400(shared: Daemon, caller: Client) -> None:
-    answer = caller.post(ADDRESS, shared.port, "/version", b"no json", 20)
+def test_a_request_that_is_no_call_gets_400(shared_daemon: Daemon, caller: Client) -> None:
+    answer = caller.post(ADDRESS, shared_daemon.port, "/version", b"no json", 20)
     assert answer.status == 400
     assert b"is not JSON" in answer.body
 
 
-def test_a_file_of_some_megabytes_arrives(shared: Daemon, caller: Client) -> None:
+def test_a_file_of_some_megabytes_arrives(shared_daemon: Daemon, caller: Client) -> None:
     text = "x" * 5_000_000
     upload = ("/var/lib/ganeti/known_hosts", [0, text], 0o644, "root", "root", 1.0, 2.0)
-    assert shared.call(caller, "upload_file_single", *upload) == (200, [True, None])
-    assert (shared.paths.data / "known_hosts").read_text() == text
+    assert shared_daemon.call(caller, "upload_file_single", *upload) == (200, [True, None])
+    assert (shared_daemon.paths.data / "known_hosts").read_text() == text
 
 
 def test_an_instance_lives_its_life_over_the_wire(
-    shared: Daemon, caller: Client, monkeypatch: pytest.MonkeyPatch
+    shared_daemon: Daemon, caller: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shared.paths.services.write_text(f"ganeti-noded {shared.port}/tcp\n")
-    monkeypatch.setenv("GANETI_ROOTDIR", str(shared.paths.root))
-    credential = shared.paths.root.parent / "master.pem"
+    shared_daemon.paths.services.write_text(f"ganeti-noded {shared_daemon.port}/tcp\n")
+    monkeypatch.setenv("GANETI_ROOTDIR", str(shared_daemon.paths.root))
+    credential = shared_daemon.paths.root.parent / "master.pem"
     here = Node(uuid="u1", name=NAME, primary_ip=ADDRESS, secondary_ip=ADDRESS, group="g")
-    item = disk(shared.paths)
+    item = disk(shared_daemon.paths)
     web = instance(item)
-    rpc = NodeRpc(Identity(credential, shared.paths.ca_cert).client_context())
+    rpc = NodeRpc(Identity(credential, shared_daemon.paths.ca_cert).client_context())
     try:
         with pytest.raises(errors.HypervisorError, match=f"node {NAME}: instance_start: "):
             rpc.call_one(here, NodeCalls.instance_start, web, False, [])
         rpc.call_one(here, NodeCalls.blockdev_create, item, 4, INSTANCE, True, "", False)
         link = rpc.call_one(here, NodeCalls.blockdev_assemble, item, web, True, 0)[1]
         assert Path(link).samefile(item.logical_id[1])
-        web = again(web)
+        web = renew_right(web)
         rpc.call_one(here, NodeCalls.instance_start, web, False, [["gnt:user", "", 1]])
         assert rpc.call_one(here, NodeCalls.all_instances_info, ["fake"], {})[INSTANCE].vcpus == 2
         rpc.call_one(here, NodeCalls.instance_reboot, web, "hard", 5, [])

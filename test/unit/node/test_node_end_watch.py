@@ -65,20 +65,20 @@ def guests(context: NodeContext) -> Iterator[Sleepers]:
 
 
 @pytest.fixture
-def told() -> list[str]:
+def reports() -> list[str]:
     return []
 
 
 @pytest.fixture
-def watch(context: NodeContext, guests: Sleepers, told: list[str]) -> Iterator[EndWatch]:
-    made = EndWatch(context, told.append)
+def watch(context: NodeContext, guests: Sleepers, reports: list[str]) -> Iterator[EndWatch]:
+    made = EndWatch(context, reports.append)
     yield made
     made.stop()
     made.stop()
 
 
 def test_it_tells_of_what_ran_before_and_of_what_began_later(
-    watch: EndWatch, guests: Sleepers, told: list[str]
+    watch: EndWatch, guests: Sleepers, reports: list[str]
 ) -> None:
     guests.begin("old")
     watch.start()
@@ -86,14 +86,14 @@ def test_it_tells_of_what_ran_before_and_of_what_began_later(
         guests.begin("new")
     assert watch.names() == ["new", "old"]
     os.kill(guests.children["old"].pid, signal.SIGKILL)
-    wait_for(lambda: told == ["old"], "the old one")
+    wait_for(lambda: reports == ["old"], "the old one")
     guests.end("new")
-    wait_for(lambda: told == ["old", "new"], "the new one")
+    wait_for(lambda: reports == ["old", "new"], "the new one")
     assert watch.names() == []
 
 
 def test_what_a_node_call_does_is_expected(
-    watch: EndWatch, guests: Sleepers, told: list[str]
+    watch: EndWatch, guests: Sleepers, reports: list[str]
 ) -> None:
     guests.begin("a")
     guests.begin("b")
@@ -110,18 +110,18 @@ def test_what_a_node_call_does_is_expected(
     with watch.expect("c", "kvm"):
         pass
     guests.end("c")
-    wait_for(lambda: told, "the one that nobody expected")
-    assert told == ["c"]
+    wait_for(lambda: reports, "the one that nobody expected")
+    assert reports == ["c"]
 
 
 def test_one_that_ends_within_its_start_is_told_unless_the_start_failed(
-    watch: EndWatch, guests: Sleepers, told: list[str]
+    watch: EndWatch, guests: Sleepers, reports: list[str]
 ) -> None:
     watch.start()
     with watch.expect("a", "kvm", begins=True):
         guests.begin("a")
         guests.end("a")
-    assert told == ["a"]
+    assert reports == ["a"]
     with (
         pytest.raises(errors.HypervisorError),
         watch.expect("b", "kvm", begins=True),
@@ -129,23 +129,23 @@ def test_one_that_ends_within_its_start_is_told_unless_the_start_failed(
         raise errors.HypervisorError("no memory")
     with watch.expect("c", "kvm"):
         pass
-    assert told == ["a"]
+    assert reports == ["a"]
 
 
 def test_a_call_that_works_on_the_guest_goes_first(
-    watch: EndWatch, guests: Sleepers, told: list[str], context: NodeContext
+    watch: EndWatch, guests: Sleepers, reports: list[str], context: NodeContext
 ) -> None:
     guests.begin("a")
     watch.start()
     with context.instance("a", "change of memory"):
         guests.end("a")
         wait_for(lambda: len(watch._heard) == 1, "it was heard")
-        assert told == []
-    wait_for(lambda: told == ["a"], "it is told after the call")
+        assert reports == []
+    wait_for(lambda: reports == ["a"], "it is told after the call")
 
 
 def test_one_that_cannot_be_looked_at_is_looked_at_again(
-    watch: EndWatch, guests: Sleepers, told: list[str], monkeypatch: pytest.MonkeyPatch
+    watch: EndWatch, guests: Sleepers, reports: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(end_watch, "_PAUSE", 0.01)
     guests.begin("a")
@@ -153,15 +153,15 @@ def test_one_that_cannot_be_looked_at_is_looked_at_again(
     guests.broken = "busy"
     guests.end("a")
     wait_for(lambda: any(each.looks > 2 for each in watch._heard), "some looks")
-    assert told == []
+    assert reports == []
     guests.broken = ""
-    wait_for(lambda: told == ["a"], "it is told")
+    wait_for(lambda: reports == ["a"], "it is told")
 
 
 def test_a_host_that_is_shut_down_tells_nothing(
     watch: EndWatch,
     guests: Sleepers,
-    told: list[str],
+    reports: list[str],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -171,11 +171,11 @@ def test_a_host_that_is_shut_down_tells_nothing(
     watch.start()
     guests.end("a")
     wait_for(lambda: "host is being shut down" in caplog.text, "it is seen")
-    assert told == []
+    assert reports == []
 
 
 def test_a_hypervisor_that_cannot_be_asked_hinders_no_other(
-    context: NodeContext, guests: Sleepers, watch: EndWatch, told: list[str]
+    context: NodeContext, guests: Sleepers, watch: EndWatch, reports: list[str]
 ) -> None:
     context.paths.ssconf("hypervisor_list").write_text("nonsense fake kvm\n")
     guests.begin("a")
@@ -187,7 +187,7 @@ def test_a_hypervisor_that_cannot_be_asked_hinders_no_other(
         pass
     guests.end("a")
     fake.guests.path("web1").unlink()
-    wait_for(lambda: sorted(told) == ["a", "web1"], "both")
+    wait_for(lambda: sorted(reports) == ["a", "web1"], "both")
 
 
 class TestXen:

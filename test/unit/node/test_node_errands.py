@@ -39,7 +39,7 @@ def receiver() -> Receiver:
 
 
 @pytest.fixture
-def sent(receiver: Receiver) -> Iterator[Errands[str]]:
+def sender(receiver: Receiver) -> Iterator[Errands[str]]:
     made = Errands("test", receiver, patience=60)
     yield made
     receiver.gate.set()
@@ -47,25 +47,25 @@ def sent(receiver: Receiver) -> Iterator[Errands[str]]:
 
 
 def test_what_is_left_over_comes_again_with_the_number_of_attempts(
-    sent: Errands[str], receiver: Receiver
+    sender: Errands[str], receiver: Receiver
 ) -> None:
     receiver.again = {"a"}
-    sent.add(["a", "b"])
+    sender.add(["a", "b"])
     wait_for(lambda: {"a": 2} in receiver.seen, "a comes a third time")
     receiver.again = set()
     assert receiver.seen[:3] == [{"a": 0, "b": 0}, {"a": 1}, {"a": 2}]
     wait_for(lambda: not threading_left("test"), "the thread ends with its work")
-    sent.add(["c"])
+    sender.add(["c"])
     wait_for(lambda: receiver.seen[-1] == {"c": 0}, "it begins again")
 
 
 def test_what_is_added_while_it_is_delivered_is_delivered_once_more(
-    sent: Errands[str], receiver: Receiver
+    sender: Errands[str], receiver: Receiver
 ) -> None:
     receiver.gate.clear()
-    sent.add(["a"])
+    sender.add(["a"])
     wait_for(lambda: receiver.seen, "the delivery begins")
-    sent.add(["a", "a"])
+    sender.add(["a", "a"])
     receiver.gate.set()
     wait_for(lambda: len(receiver.seen) == 2, "the second one")
     assert receiver.seen == [{"a": 0}, {"a": 0}]

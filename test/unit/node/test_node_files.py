@@ -31,7 +31,7 @@ def upload(node: LocalNode, name: str, text: str = "new\n", mode: int = 0o644) -
     node.upload_file_single(name, encode_content(text), mode, ME, MY_GROUP, 1000.0, 2000.0)
 
 
-def everything(root: Path) -> dict[str, bytes]:
+def read_all(root: Path) -> dict[str, bytes]:
     """Content of all files below a directory."""
     return {
         str(path.relative_to(root)): path.read_bytes()
@@ -80,10 +80,10 @@ def test_files_that_bound_the_master_are_not_its_to_replace(
     file = paths.under(name)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("of the administrator\n")
-    before = everything(paths.root)
+    before = read_all(paths.root)
     with pytest.raises(errors.FileStoragePathError, match="not one of the files"):
         upload(node, name)
-    assert everything(paths.root) == before
+    assert read_all(paths.root) == before
 
 
 @pytest.mark.parametrize("place", ["/srv/ganeti/os", "/srv/ganeti/extstorage", "/srv/ganeti"])
@@ -137,10 +137,10 @@ def test_dangerous_modes_are_refused(node: LocalNode, paths: Paths, mode: int) -
     ],
 )
 def test_all_other_names_are_refused(node: LocalNode, paths: Paths, name: str) -> None:
-    before = everything(paths.root)
+    before = read_all(paths.root)
     with pytest.raises(errors.FileStoragePathError, match="not one of the files"):
         upload(node, name)
-    assert everything(paths.root) == before
+    assert read_all(paths.root) == before
 
 
 def test_names_with_a_root_are_refused(node: LocalNode, paths: Paths, tmp_path: Path) -> None:
@@ -230,10 +230,10 @@ def test_unchanged_ssconf_files_are_not_written_again(node: LocalNode, paths: Pa
 def test_one_unknown_key_keeps_all_from_being_written(
     node: LocalNode, paths: Paths, key: str
 ) -> None:
-    before = everything(paths.root)
+    before = read_all(paths.root)
     with pytest.raises(errors.ConfigurationError, match="unknown ssconf file"):
         node.write_ssconf_files({"master_node": "node1", key: "x"})
-    assert everything(paths.root) == before
+    assert read_all(paths.root) == before
 
 
 def test_too_large_a_value_is_refused(node: LocalNode, paths: Paths) -> None:

@@ -30,7 +30,7 @@ def script(directory: Path, name: str, body: str) -> None:
     (directory / name).chmod(0o755)
 
 
-def ready(node: LocalNode, paths: Paths) -> NodeInstance:
+def prepare(node: LocalNode, paths: Paths) -> NodeInstance:
     item = disk(paths)
     made = instance(item, os="tiny", osparams={"flavour": "sour"})
     node.blockdev_create(item, 4, INSTANCE, True, "", False)
@@ -40,14 +40,14 @@ def ready(node: LocalNode, paths: Paths) -> NodeInstance:
 
 def test_an_instance_is_installed_on_its_disk(node: LocalNode, paths: Paths, os_dir: Path) -> None:
     script(os_dir, "create", 'echo "$INSTANCE_NAME $OSP_FLAVOUR" > "$DISK_0_PATH"')
-    item = ready(node, paths)
+    item = prepare(node, paths)
     node.instance_os_add(item, False, 0)
     assert Path(item.disks_info[0].logical_id[1]).read_text() == f"{INSTANCE} sour\n"
 
 
 def test_a_rename_script_gets_the_old_name(node: LocalNode, paths: Paths, os_dir: Path) -> None:
     script(os_dir, "rename", 'echo "$OLD_INSTANCE_NAME" > "$DISK_0_PATH"')
-    item = ready(node, paths)
+    item = prepare(node, paths)
     node.instance_run_rename(item, "old.example.com", 0)
     assert Path(item.disks_info[0].logical_id[1]).read_text() == "old.example.com\n"
 
@@ -55,7 +55,7 @@ def test_a_rename_script_gets_the_old_name(node: LocalNode, paths: Paths, os_dir
 def test_a_failed_script_names_its_log(node: LocalNode, paths: Paths, os_dir: Path) -> None:
     script(os_dir, "create", "echo no mirror; exit 4")
     with pytest.raises(errors.OpExecError) as caught:
-        node.instance_os_add(ready(node, paths), False, 0)
+        node.instance_os_add(prepare(node, paths), False, 0)
     [log] = paths.os_log.iterdir()
     assert str(log) in str(caught.value)
     assert "no mirror" in str(caught.value)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from jumping_clock import JumpingClock
 from local_node import LocalNode
-from node_samples import INSTANCE, again, instance
+from node_samples import INSTANCE, instance, renew_right
 from waiting import wait_for
 
 from ganeti import errors
@@ -88,7 +88,7 @@ def test_the_lease_ends_after_two_thirds_also_when_the_machine_slept(rig: Rig) -
     rig.clock.ahead = SECONDS * 2 / 3
     rig.node.instance_shutdown(item, 0, [])
     with pytest.raises(errors.RunRightError, match="has no lease"):
-        rig.node.instance_start(again(item), False, [])
+        rig.node.instance_start(renew_right(item), False, [])
 
 
 def test_a_guest_that_may_move_is_ended_with_the_lease(rig: Rig) -> None:

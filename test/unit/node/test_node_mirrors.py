@@ -60,7 +60,7 @@ class Two:
         self._root = root
 
     @contextmanager
-    def on(self, name: str) -> Iterator[LocalNode]:
+    def enter(self, name: str) -> Iterator[LocalNode]:
         with self._patch.context() as patch:
             patch.setenv("GANETI_ROOTDIR", str(self._root / name))
             paths = Paths(self._root / name)
@@ -74,7 +74,7 @@ class Two:
 
     def create(self, number: int = 0) -> None:
         for name in reversed(NAMES):
-            with self.on(name) as node:
+            with self.enter(name) as node:
                 wire = disk(name, number)
                 for part in (*wire.children, wire):
                     node.blockdev_create(part, part.size, "web", name == "n1", "", False)
@@ -88,7 +88,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Two:
 def test_disks_of_an_instance_are_connected_and_watched_together(two: Two) -> None:
     for number in (0, 1):
         two.create(number)
-    with two.on("n1") as node:
+    with two.enter("n1") as node:
         wires = [disk("n1", number) for number in (0, 1)]
         assert node.drbd_wait_sync(wires) == (True, 100.0)
         assert node.drbd_needs_activation(wires) == []
@@ -110,7 +110,7 @@ def test_disks_of_an_instance_are_connected_and_watched_together(two: Two) -> No
 
 def test_volumes_are_taken_away_and_given_back(two: Two) -> None:
     two.create()
-    with two.on("n1") as node:
+    with two.enter("n1") as node:
         wire = disk("n1")
         node.blockdev_removechildren(wire, list(wire.children))
         assert node.drbd_needs_activation([wire]) == ["uuid-0"]
@@ -121,9 +121,9 @@ def test_volumes_are_taken_away_and_given_back(two: Two) -> None:
 def test_growing_takes_two_calls(two: Two) -> None:
     two.create()
     for name in NAMES:
-        with two.on(name) as node:
+        with two.enter(name) as node:
             node.blockdev_grow(disk(name), 8, False, True, False)
-    with two.on("n1") as node:
+    with two.enter("n1") as node:
         assert node.blockdev_getdimensions([disk("n1")]) == [(8 * 1024 * 1024, None)]
         node.blockdev_grow(disk("n1"), 8, False, False, False)
         assert node.blockdev_getdimensions([disk("n1")]) == [(16 * 1024 * 1024, None)]
@@ -134,12 +134,12 @@ def test_a_disk_that_cannot_begin_leaves_no_device(two: Two) -> None:
     with pytest.raises(errors.BlockDeviceError, match="no luck"):
         two.create()
     assert two.storage.mirrors("n2") == {}
-    with two.on("n2") as node:
+    with two.enter("n2") as node:
         node.blockdev_create(disk("n2"), 8, "web", False, "", False)
 
 
 def test_other_disks_are_refused(two: Two) -> None:
-    with two.on("n1") as node:
+    with two.enter("n1") as node:
         plain = disk("n1").children[0]
         with pytest.raises(errors.BlockDeviceError, match="it is not mirrored"):
             node.drbd_attach_net([plain], False)
@@ -148,7 +148,7 @@ def test_other_disks_are_refused(two: Two) -> None:
 def test_helper_list_and_version_are_verified(two: Two) -> None:
     two.create()
     asked: dict[str, Any] = {"drbd-helper": None, "drbd-list": None, "drbd-version": None}
-    with two.on("n1") as node:
+    with two.enter("n1") as node:
         assert node.drbd_helper() == "/bin/true"
         assert node.node_verify(asked, "cluster", {}) == {
             "drbd-helper": (True, "/bin/true"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from local_node import LocalNode
-from node_samples import INSTANCE, again, disk, instance, misbehave, say
+from node_samples import INSTANCE, disk, instance, misbehave, renew_right, say
 
 from ganeti import errors
 from ganeti.model.enums import HotplugAction, HotplugTarget, MigrationState
@@ -18,7 +18,7 @@ from ganeti.rpc.objects import NodeInstance, RightState
 NIC = {"uuid": "n-1", "mac": "aa:00:00:00:00:01"}
 
 
-def ready(node: LocalNode, paths: Paths) -> NodeInstance:
+def prepare(node: LocalNode, paths: Paths) -> NodeInstance:
     """An instance with one assembled disk."""
     item = disk(paths)
     made = instance(item)
@@ -32,7 +32,7 @@ def changes(paths: Paths) -> list[str]:
 
 
 def test_devices_of_a_running_instance(node: LocalNode, paths: Paths) -> None:
-    made = ready(node, paths)
+    made = prepare(node, paths)
     node.instance_start(made, False, [])
     node.hotplug_supported(made)
     item = made.disks_info[0]
@@ -57,7 +57,7 @@ def test_devices_of_a_running_instance(node: LocalNode, paths: Paths) -> None:
 
 
 def test_devices_that_cannot_be_changed(node: LocalNode, paths: Paths) -> None:
-    made = ready(node, paths)
+    made = prepare(node, paths)
     with pytest.raises(errors.HotplugError, match="does not run"):
         node.hotplug_supported(made)
     node.instance_start(made, False, [])
@@ -72,7 +72,7 @@ def test_devices_that_cannot_be_changed(node: LocalNode, paths: Paths) -> None:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> LocalNode:
+def second_node(tmp_path: Path) -> LocalNode:
     """A second node, with a root of its own."""
     where = Paths(tmp_path / "other")
     for directory in (where.data, where.run, where.log, where.conf, where.file_storage):
@@ -81,37 +81,37 @@ def other(tmp_path: Path) -> LocalNode:
     return LocalNode(NodeContext(where, "node2.example.com"))
 
 
-def test_an_instance_is_moved(node: LocalNode, paths: Paths, other: LocalNode) -> None:
+def test_an_instance_is_moved(node: LocalNode, paths: Paths, second_node: LocalNode) -> None:
     made = instance()
     node.instance_start(made, False, [])
     node.instance_migratable(made, True)
     info = node.migration_info(made, True)
     say(node, made, RightState.LEAVING)
-    say(other, made, RightState.ARRIVING)
-    where = other.accept_instance(made, info, "192.0.2.2")
+    say(second_node, made, RightState.ARRIVING)
+    where = second_node.accept_instance(made, info, "192.0.2.2")
     node.instance_migrate("cluster", made, where, True)
     assert node.instance_get_migration_status(made).status is MigrationState.COMPLETED
-    say(other, made, RightState.HERE)
-    other.instance_finalize_migration_dst(made, info, True)
+    say(second_node, made, RightState.HERE)
+    second_node.instance_finalize_migration_dst(made, info, True)
     node.instance_finalize_migration_src(made, True, True)
-    assert other.instance_list(["fake"], {}) == [INSTANCE]
+    assert second_node.instance_list(["fake"], {}) == [INSTANCE]
     assert node.instance_list(["fake"], {}) == []
 
 
 def test_what_a_move_that_broke_off_left_is_removed_by_a_shutdown(
-    node: LocalNode, other: LocalNode
+    node: LocalNode, second_node: LocalNode
 ) -> None:
     made = instance()
     node.instance_start(made, False, [])
     say(node, made, RightState.LEAVING)
-    say(other, made, RightState.ARRIVING)
-    other.accept_instance(made, node.migration_info(made, True), "192.0.2.2")
+    say(second_node, made, RightState.ARRIVING)
+    second_node.accept_instance(made, node.migration_info(made, True), "192.0.2.2")
     node.instance_migrate("cluster", made, "192.0.2.2:1", True)
-    assert node.instance_list(["fake"], {}) == other.instance_list(["fake"], {}) == []
-    for end in (node, other):
+    assert node.instance_list(["fake"], {}) == second_node.instance_list(["fake"], {}) == []
+    for end in (node, second_node):
         end.instance_shutdown(made, 1, [])
         say(end, made, RightState.HERE)
-        end.instance_start(again(made), False, [])
+        end.instance_start(renew_right(made), False, [])
 
 
 def test_disks_must_be_there_before_an_instance_arrives(node: LocalNode, paths: Paths) -> None:
@@ -131,17 +131,17 @@ def test_words_of_the_hypervisor_arrive(node: LocalNode, paths: Paths) -> None:
     assert node.instance_list(["fake"], {}) == [INSTANCE]
 
 
-def test_orders_of_a_move_out_of_turn_are_refused(node: LocalNode, other: LocalNode) -> None:
+def test_orders_of_a_move_out_of_turn_are_refused(node: LocalNode, second_node: LocalNode) -> None:
     made = instance()
     node.instance_start(made, False, [])
     info = node.migration_info(made, True)
     with pytest.raises(errors.RunRightError, match="not 'leaving'"):
         node.instance_migrate("cluster", made, "192.0.2.2:1", True)
     with pytest.raises(errors.RunRightError, match="not 'arriving'"):
-        other.accept_instance(made, info, "192.0.2.2")
-    say(other, made, RightState.ARRIVING)
-    other.accept_instance(made, info, "192.0.2.2")
+        second_node.accept_instance(made, info, "192.0.2.2")
+    say(second_node, made, RightState.ARRIVING)
+    second_node.accept_instance(made, info, "192.0.2.2")
     with pytest.raises(errors.RunRightError, match="not 'here'"):
-        other.instance_finalize_migration_dst(made, info, True)
-    assert other.instance_list(["fake"], {}) == []
-    other.instance_finalize_migration_dst(made, info, False)
+        second_node.instance_finalize_migration_dst(made, info, True)
+    assert second_node.instance_list(["fake"], {}) == []
+    second_node.instance_finalize_migration_dst(made, info, False)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from local_node import LocalNode
-from node_samples import EPOCHS, INSTANCE, again, instance, misbehave
+from node_samples import EPOCHS, INSTANCE, instance, misbehave, renew_right
 
 from ganeti import errors
 from ganeti.node.context import NodeContext
@@ -37,7 +37,7 @@ def test_a_late_order_is_refused_after_a_newer_one(node: LocalNode) -> None:
         node.instance_start(late, False, [])
     with pytest.raises(errors.RunRightError, match="out of date"):
         node.instance_start(newer, False, [])
-    node.instance_start(again(newer), False, [])
+    node.instance_start(renew_right(newer), False, [])
     assert runs(node)
 
 
@@ -63,9 +63,9 @@ def test_nothing_is_started_while_the_other_node_may_run_it(
     item = instance()
     node.run_right_set(right(item, state), "fake")
     with pytest.raises(errors.RunRightError, match=r"node2\.example\.com .*migrate --cleanup"):
-        node.instance_start(again(item), False, [])
+        node.instance_start(renew_right(item), False, [])
     node.run_right_set(right(item, RightState.HERE, ""), "fake")
-    node.instance_start(again(item), False, [])
+    node.instance_start(renew_right(item), False, [])
     assert runs(node)
 
 
@@ -96,7 +96,7 @@ def test_rights_survive_a_restart_of_the_daemon(context: NodeContext, node: Loca
     assert later.run_rights([]) == [kept]
     assert later.run_rights([item.uuid, "unknown"]) == [kept]
     with pytest.raises(errors.RunRightError):
-        later.instance_start(again(item), False, [])
+        later.instance_start(renew_right(item), False, [])
 
 
 def test_the_right_is_on_disk_before_the_guest_begins(node: LocalNode, paths: Paths) -> None:

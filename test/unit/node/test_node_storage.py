@@ -27,7 +27,7 @@ MIB = 1024 * 1024
 @pytest.fixture
 def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[loop_lvm.LoopDisks]:
     """Volume group ``xenvg`` on two disks of 124 usable MiB each."""
-    reason = loop_lvm.why_not()
+    reason = loop_lvm.explain_unavailable()
     if reason:
         pytest.skip(reason)
     with loop_lvm.loop_disks(tmp_path / "lvm", 128, 128) as made:
@@ -114,13 +114,15 @@ def test_sizes_of_block_devices_only(node: LocalNode, disks: loop_lvm.LoopDisks)
 # content
 
 
-def made(node: LocalNode, paths: Paths, index: int = 0, size: int = 8) -> tuple[NodeDisk, Path]:
+def make_disk(
+    node: LocalNode, paths: Paths, index: int = 0, size: int = 8
+) -> tuple[NodeDisk, Path]:
     item = msgspec.structs.replace(disk(paths, index), size=size)
     node.blockdev_create(item, size, INSTANCE, True, "", False)
     return item, Path(item.logical_id[1])
 
 
-def copied(node: LocalNode, source: NodeDisk, target: NodeDisk) -> CopyStatus:
+def copy_disk(node: LocalNode, source: NodeDisk, target: NodeDisk) -> CopyStatus:
     copy = node.disk_convert(source, target)
     while not (found := node.copy_status(copy)).ended:
         pass
@@ -128,7 +130,7 @@ def copied(node: LocalNode, source: NodeDisk, target: NodeDisk) -> CopyStatus:
 
 
 def test_a_part_of_a_disk_is_wiped(node: LocalNode, paths: Paths) -> None:
-    item, file = made(node, paths)
+    item, file = make_disk(node, paths)
     file.write_bytes(b"\xff" * (8 * MIB))
     node.blockdev_wipe(item, 1, 5)
     content = file.read_bytes()
@@ -143,25 +145,25 @@ def test_a_part_of_a_disk_is_wiped(node: LocalNode, paths: Paths) -> None:
 
 
 def test_a_disk_is_copied_into_a_larger_one(node: LocalNode, paths: Paths) -> None:
-    source, old = made(node, paths, 0, 8)
-    target, new = made(node, paths, 1, 12)
-    small, _file = made(node, paths, 2, 4)
+    source, old = make_disk(node, paths, 0, 8)
+    target, new = make_disk(node, paths, 1, 12)
+    small, _file = make_disk(node, paths, 2, 4)
     content = bytes(range(256)) * (8 * MIB // 256)
     old.write_bytes(content)
-    copied(node, source, target)
+    copy_disk(node, source, target)
     assert new.read_bytes() == content + bytes(4 * MIB)
     with pytest.raises(errors.BlockDeviceError, match="it has 4 MiB"):
-        copied(node, source, small)
+        copy_disk(node, source, small)
 
 
 def test_a_disk_is_copied_over_an_old_one(node: LocalNode, paths: Paths) -> None:
-    source, old = made(node, paths, 0, 8)
-    target, new = made(node, paths, 1, 8)
+    source, old = make_disk(node, paths, 0, 8)
+    target, new = make_disk(node, paths, 1, 8)
     new.write_bytes(b"\xff" * (8 * MIB))
     with old.open("r+b") as stream:
         stream.seek(3 * MIB + 17)
         stream.write(b"something")
-    found = copied(node, source, target)
+    found = copy_disk(node, source, target)
     assert new.read_bytes() == old.read_bytes()
     assert found.done == 8 * MIB
     assert 7 * MIB < found.zeros < 8 * MIB
@@ -170,16 +172,16 @@ def test_a_disk_is_copied_over_an_old_one(node: LocalNode, paths: Paths) -> None
 def test_a_copy_ends_when_its_master_is_gone(paths: Paths) -> None:
     clock = SimpleNamespace(now=time.time, monotonic=itertools.count(0, 301).__next__)
     node = LocalNode(NodeContext(paths, "node1.example.com", clock=clock))
-    source, _old = made(node, paths, 0, 8)
-    target, _new = made(node, paths, 1, 8)
+    source, _old = make_disk(node, paths, 0, 8)
+    target, _new = make_disk(node, paths, 1, 8)
     with pytest.raises(errors.BlockDeviceError, match="the master has not asked for 300 s"):
-        copied(node, source, target)
+        copy_disk(node, source, target)
 
 
 def test_the_stop_of_the_daemon_ends_long_writes(
     node: LocalNode, context: NodeContext, paths: Paths
 ) -> None:
-    item, _file = made(node, paths)
+    item, _file = make_disk(node, paths)
     context.stopping.set()
     with pytest.raises(errors.BlockDeviceError, match="ended early"):
         node.blockdev_wipe(item, 0, 8)
@@ -200,7 +202,7 @@ def test_a_disk_is_no_better_than_what_it_is_built_on() -> None:
 
 
 def test_states_of_many_disks_do_not_hide_each_other(node: LocalNode, paths: Paths) -> None:
-    item, _file = made(node, paths)
+    item, _file = make_disk(node, paths)
     gone = disk(paths, 1)
     [good, bad] = node.blockdev_getmirrorstatus_multi([item, gone])
     assert good[0] is True
@@ -211,7 +213,7 @@ def test_states_of_many_disks_do_not_hide_each_other(node: LocalNode, paths: Pat
 
 
 def test_closing_a_disk_takes_its_link_away(node: LocalNode, paths: Paths) -> None:
-    item, file = made(node, paths)
+    item, file = make_disk(node, paths)
     node.blockdev_assemble(item, instance(paths), True, 0)
     link = paths.instance_disks / f"{INSTANCE}:0"
     assert link.readlink() == file

@@ -24,7 +24,7 @@ HERE, ADDRESS = "node1.example.com", "127.0.0.1"
 
 
 @pytest.fixture
-def ready(node: LocalNode, paths: Paths) -> LocalNode:
+def ready_node(node: LocalNode, paths: Paths) -> LocalNode:
     """A node with certificates and a disk of 4 MiB."""
     authority = certs.create_ca("test cluster")
     certs.write_authority(authority, paths.ca_key, paths.ca_cert)
@@ -35,7 +35,7 @@ def ready(node: LocalNode, paths: Paths) -> LocalNode:
 
 
 @pytest.fixture
-def source(tmp_path: Path, ready: LocalNode, paths: Paths) -> LocalNode:
+def source(tmp_path: Path, ready_node: LocalNode, paths: Paths) -> LocalNode:
     """Another node with certificates of the same cluster and a disk that holds something."""
     where = Paths(tmp_path / "other")
     for directory in (where.data, where.run, where.log, where.conf, where.file_storage):
@@ -56,7 +56,7 @@ def there(tmp_path: Path) -> Paths:
     return Paths(tmp_path / "other")
 
 
-def copied(source: LocalNode, *arguments: Any) -> CopyStatus:
+def copy_disk(source: LocalNode, *arguments: Any) -> CopyStatus:
     """Send a disk, to the end."""
     copy = source.disk_transfer(*arguments)
     while not (found := source.copy_status(copy)).ended:
@@ -91,10 +91,10 @@ def is_same(one: str, other: str) -> bool:
 
 @pytest.mark.parametrize("compress", ["none", "gzip"])
 def test_a_disk_arrives(
-    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path, compress: str
+    ready_node: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path, compress: str
 ) -> None:
-    port, token = ready.disk_expect(disk(paths), ADDRESS, compress)
-    sent = copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, compress)
+    port, token = ready_node.disk_expect(disk(paths), ADDRESS, compress)
+    sent = copy_disk(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, compress)
     assert (sent.size, sent.done) == (4 << 20, 4 << 20)
     assert 2 << 20 < sent.zeros < 3 << 20
     assert content(paths) == content(there(tmp_path))
@@ -102,69 +102,71 @@ def test_a_disk_arrives(
 
 @pytest.mark.parametrize("compress", ["none", "gzip"])
 def test_the_target_keeps_nothing_of_what_it_held(
-    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path, compress: str
+    ready_node: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path, compress: str
 ) -> None:
     Path(disk(paths).logical_id[1]).write_bytes(b"\xff" * (4 << 20))
-    port, token = ready.disk_expect(disk(paths), ADDRESS, compress)
-    copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, compress)
+    port, token = ready_node.disk_expect(disk(paths), ADDRESS, compress)
+    copy_disk(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, compress)
     assert content(paths) == content(there(tmp_path))
 
 
 def test_long_holes_are_not_sent(
-    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
+    ready_node: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
     for where in (paths, there(tmp_path)):
         os.truncate(disk(where).logical_id[1], 600 << 20)
-    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
-    sent = copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
+    port, token = ready_node.disk_expect(disk(paths), ADDRESS, "none")
+    sent = copy_disk(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
     assert sent.size - sent.zeros < 2 << 20
     assert is_same(disk(paths).logical_id[1], disk(there(tmp_path)).logical_id[1])
     assert os.stat(disk(paths).logical_id[1]).st_blocks * 512 < 2 << 20
 
 
 def test_what_the_target_says_reaches_the_sender(
-    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
+    ready_node: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
     os.truncate(disk(paths).logical_id[1], 1 << 20)
-    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
+    port, token = ready_node.disk_expect(disk(paths), ADDRESS, "none")
     with pytest.raises(errors.BlockDeviceError, match="the disk here has less than 4194304 bytes"):
-        copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
+        copy_disk(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
 
 
-def test_a_copy_that_nobody_knows(ready: LocalNode) -> None:
+def test_a_copy_that_nobody_knows(ready_node: LocalNode) -> None:
     with pytest.raises(errors.BlockDeviceError, match="the node daemon was restarted"):
-        ready.copy_status("0123456789abcdef")
+        ready_node.copy_status("0123456789abcdef")
 
 
 def test_a_wrong_token_writes_nothing(
-    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
+    ready_node: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
-    port, _token = ready.disk_expect(disk(paths), ADDRESS, "none")
+    port, _token = ready_node.disk_expect(disk(paths), ADDRESS, "none")
     with pytest.raises(errors.BlockDeviceError):
-        copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), "0" * 64, "none")
+        copy_disk(source, disk(there(tmp_path)), HERE, (ADDRESS, port), "0" * 64, "none")
     assert not any(content(paths))
 
 
 def test_only_one_sender_is_let_in(
-    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
+    ready_node: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
-    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
-    copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
+    port, token = ready_node.disk_expect(disk(paths), ADDRESS, "none")
+    copy_disk(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
     with pytest.raises(errors.BlockDeviceError, match="was not copied"):
-        copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
+        copy_disk(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
 
 
 def test_a_receiver_of_another_name_gets_nothing(
-    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
+    ready_node: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
-    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
+    port, token = ready_node.disk_expect(disk(paths), ADDRESS, "none")
     with pytest.raises(errors.BlockDeviceError, match=r"there, not node9\.example\.com"):
-        copied(source, disk(there(tmp_path)), "node9.example.com", (ADDRESS, port), token, "none")
+        copy_disk(
+            source, disk(there(tmp_path)), "node9.example.com", (ADDRESS, port), token, "none"
+        )
     assert not any(content(paths))
 
 
-def test_a_sender_that_hangs_up_is_no_success(ready: LocalNode, paths: Paths) -> None:
-    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
+def test_a_sender_that_hangs_up_is_no_success(ready_node: LocalNode, paths: Paths) -> None:
+    port, token = ready_node.disk_expect(disk(paths), ADDRESS, "none")
     context = Identity(paths.client_cert, paths.ca_cert).client_context()
     with socket.create_connection((ADDRESS, port), timeout=5) as raw:
         sock = TLSSocket(raw, context, server_side=False)
@@ -177,8 +179,8 @@ def test_a_sender_that_hangs_up_is_no_success(ready: LocalNode, paths: Paths) ->
     assert content(paths)[3:].count(0) == (4 << 20) - 3
 
 
-def test_a_stranger_is_not_let_in(ready: LocalNode, paths: Paths, tmp_path: Path) -> None:
-    port, _token = ready.disk_expect(disk(paths), ADDRESS, "none")
+def test_a_stranger_is_not_let_in(ready_node: LocalNode, paths: Paths, tmp_path: Path) -> None:
+    port, _token = ready_node.disk_expect(disk(paths), ADDRESS, "none")
     stranger = certs.create_ca("another cluster")
     own = tmp_path / "own.pem"
     certs.write(own, certs.issue_client(stranger, "node9.example.com"))
@@ -197,18 +199,18 @@ def test_a_stranger_is_not_let_in(ready: LocalNode, paths: Paths, tmp_path: Path
     assert not any(content(paths))
 
 
-def test_what_cannot_be_sent(ready: LocalNode, paths: Paths) -> None:
+def test_what_cannot_be_sent(ready_node: LocalNode, paths: Paths) -> None:
     with pytest.raises(errors.ParameterError, match="choose from none, gzip"):
-        ready.disk_expect(disk(paths), ADDRESS, "lzop")
+        ready_node.disk_expect(disk(paths), ADDRESS, "lzop")
     with pytest.raises(errors.BlockDeviceError):
-        ready.disk_expect(disk(paths, 7), ADDRESS, "none")
+        ready_node.disk_expect(disk(paths, 7), ADDRESS, "none")
 
 
 def test_a_target_that_is_gone_is_named(
-    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
+    ready_node: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
     """Somebody removes the disk after the target began to wait for its content."""
-    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
+    port, token = ready_node.disk_expect(disk(paths), ADDRESS, "none")
     Path(disk(paths).logical_id[1]).unlink()
     with pytest.raises(errors.BlockDeviceError, match=r"cannot measure"):
-        copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
+        copy_disk(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")

@@ -261,7 +261,7 @@ def replace(path: Path, content: bytes | None) -> None:
         path.write_bytes(content)
 
 
-def both(credential: certs.Credential) -> bytes:
+def join(credential: certs.Credential) -> bytes:
     return credential.key + credential.cert
 
 
@@ -308,8 +308,8 @@ def test_each_fault_of_a_certificate_is_told_with_its_remedy(
         "damaged": good.key + b"".join(good.cert.splitlines(keepends=True)[::2]) + END,
         "without key": good.cert,
         "two halves": good.key + twin.cert,
-        "of another node": both(twin),
-        "of another authority": both(foreign),
+        "of another node": join(twin),
+        "of another authority": join(foreign),
     }[fault]
     path = paths.data / name
     if name == "ca.pem" and fault not in ("missing", "garbage", "damaged"):
@@ -354,7 +354,7 @@ def test_a_certificate_that_ends_is_told(
         "client.pem": lambda: certs.issue_client(authority, NAME, days=100),
         "rapi.pem": lambda: certs.self_signed("cluster.example.com", days=100),
     }[name]()
-    replace(paths.data / name, both(made))
+    replace(paths.data / name, join(made))
     context.clock = SetClock(time.time() + (100 - left) * DAY)
     answer = check(node, "certificates", authority.cert.decode())
     if level is None:

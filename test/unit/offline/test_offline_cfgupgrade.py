@@ -39,7 +39,7 @@ def run(*words: str) -> int:
     return cfgupgrade.main(list(words))
 
 
-def everything(where: Paths) -> dict[str, bytes]:
+def read_all(where: Paths) -> dict[str, bytes]:
     return {str(p): p.read_bytes() for p in where.root.rglob("*") if p.is_file()}
 
 
@@ -80,9 +80,9 @@ def test_a_dry_run_lists_all_and_changes_nothing(
     node: Paths, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (node.data / "rapi_users").write_text("admin secret write\n")
-    before = everything(node)
+    before = read_all(node)
     assert run("--dry-run") == 0
-    assert everything(node) == before
+    assert read_all(node) == before
     out = capsys.readouterr().out.splitlines()
     assert "changed version: 3.0 becomes 3.2" in out
     assert f"{node.data / 'rapi_users'} becomes {node.rapi_users}" in out
@@ -102,11 +102,11 @@ def test_users_of_the_remote_api_and_state_of_the_watcher_move(node: Paths) -> N
     assert len(list(node.data.glob("watcher.data.backup-*"))) == 1
 
 
-def refused(node: Paths, capsys: pytest.CaptureFixture[str], code: int, *words: str) -> str:
+def check_refused(node: Paths, capsys: pytest.CaptureFixture[str], code: int, *words: str) -> str:
     """What is said when nothing is done."""
-    before = everything(node)
+    before = read_all(node)
     assert run(*(words or ("--force",))) == code
-    assert everything(node) == before
+    assert read_all(node) == before
     said = capsys.readouterr()
     assert "Traceback" not in said.err
     return said.err
@@ -116,7 +116,7 @@ def test_two_files_of_users_are_not_merged(node: Paths, capsys: pytest.CaptureFi
     node.rapi.mkdir()
     for path in (node.data / "rapi_users", node.rapi_users):
         path.write_text("x\n")
-    assert "put all of them into the second file" in refused(node, capsys, 1)
+    assert "put all of them into the second file" in check_refused(node, capsys, 1)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_what_is_no_good_configuration_is_refused(
     node: Paths, capsys: pytest.CaptureFixture[str], content: bytes, wanted: str
 ) -> None:
     node.config_file.write_bytes(content)
-    assert wanted in refused(node, capsys, 1)
+    assert wanted in check_refused(node, capsys, 1)
 
 
 def test_a_file_that_may_not_be_read(
@@ -156,18 +156,18 @@ def test_a_file_that_may_not_be_read(
 
 def test_a_cluster_that_is_not_there(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     node.config_file.unlink()
-    assert "not a master candidate" in refused(node, capsys, constants.EXIT_NOTCLUSTER)
+    assert "not a master candidate" in check_refused(node, capsys, constants.EXIT_NOTCLUSTER)
 
 
 def test_another_node_is_the_master(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     node.ssconf("master_node").write_text("node2.example.com\n")
-    said = refused(node, capsys, constants.EXIT_NOTMASTER)
+    said = check_refused(node, capsys, constants.EXIT_NOTMASTER)
     assert "node2.example.com is the master" in said
     assert run("--force", "--ignore-hostname") == 0
 
 
 def test_nobody_confirms(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:
-    said = refused(node, capsys, constants.EXIT_CONFIRMATION, "--verbose")
+    said = check_refused(node, capsys, constants.EXIT_CONFIRMATION, "--verbose")
     assert "add --force" in said
 
 
@@ -188,7 +188,7 @@ def test_the_master_daemon_runs(node: Paths, capsys: pytest.CaptureFixture[str])
     pid_file = daemon.PidFile(node.pid_file(constants.MASTERD))
     pid_file.acquire()
     try:
-        said = refused(node, capsys, 1)
+        said = check_refused(node, capsys, 1)
     finally:
         pid_file.release()
     assert f"ganeti-masterd runs (pid {os.getpid()})" in said
@@ -202,24 +202,24 @@ def test_somebody_answers_on_the_socket(
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(node.luxi_socket.name)
         server.listen(1)
-        assert "a daemon answers on" in refused(node, capsys, 1)
+        assert "a daemon answers on" in check_refused(node, capsys, 1)
 
 
 def test_jobs_that_have_not_ended(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     for job_id, status in ((3, "success"), (4, "running"), (12, "queued")):
         ops = [{"status": "success", "input": {}}, {"status": status, "input": {}}]
         (node.queue / f"job-{job_id}").write_text(jsonio.dumps({"id": job_id, "ops": ops}))
-    assert "have not ended: 4, 12." in refused(node, capsys, 1)
+    assert "have not ended: 4, 12." in check_refused(node, capsys, 1)
 
 
 def test_a_queue_of_another_format(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     (node.queue / "version").write_text("2\n")
-    assert "says 2" in refused(node, capsys, 1)
+    assert "says 2" in check_refused(node, capsys, 1)
 
 
 def test_unknown_keys_need_a_word(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     put(node, shiny={"a": 1})
-    assert "  shiny\n" in refused(node, capsys, 1)
+    assert "  shiny\n" in check_refused(node, capsys, 1)
     assert run("--force", "--drop-unknown") == 0
 
 
@@ -227,7 +227,7 @@ def test_defects_are_listed_and_can_be_lived_with(
     node: Paths, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(node, disks={})
-    said = refused(node, capsys, 1)
+    said = check_refused(node, capsys, 1)
     assert "problem: instance inst1.example.com has the missing disk" in said
     assert "2 defects" in said
     assert run("--force", "--no-verify") == 0
@@ -268,7 +268,9 @@ def test_down_and_up_again(node: Paths, capsys: pytest.CaptureFixture[str]) -> N
     assert run("--downgrade", "--to", "3.0", "--force") == 0
     assert jsonio.loads(node.config_file.read_bytes())["version"] == 3_000_000
     assert not node.journal_file.exists()
-    assert "only one of 3.2 can be taken back" in refused(node, capsys, 1, "--downgrade", "-f")
+    assert "only one of 3.2 can be taken back" in check_refused(
+        node, capsys, 1, "--downgrade", "-f"
+    )
     assert run("--force") == 0
     assert store.read_config(node).data == config.data
 
@@ -277,7 +279,7 @@ def test_the_words_for_going_back_are_checked(
     node: Paths, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--force") == 0
-    assert "choose from 3.1, 3.0, 2.13" in refused(
+    assert "choose from 3.1, 3.0, 2.13" in check_refused(
         node, capsys, 1, "--downgrade", "--to", "2.9", "--force"
     )
     with pytest.raises(SystemExit) as ended:

@@ -154,7 +154,7 @@ def test_the_watch_of_the_test_above_sees_what_is_forbidden(tmp_path: Path) -> N
     assert "FORBIDDEN open" in ran.stderr
 
 
-def failed(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> str:
+def check_failure(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> str:
     assert shadow.main(list(words)) == code
     said = capsys.readouterr()
     assert "Traceback" not in said.err + said.out
@@ -163,18 +163,18 @@ def failed(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> str:
 
 def test_what_cannot_be_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(RECORDED)
-    assert "Unknown kind 'jobs'; list knows" in failed(capsys, 1, path, "list", "jobs")
-    assert "Of what?" in failed(capsys, 1, path, "info")
-    assert "'nope' is not known" in failed(capsys, 1, path, "list", "instances", "nope")
-    assert "unknown fields x" in failed(
+    assert "Unknown kind 'jobs'; list knows" in check_failure(capsys, 1, path, "list", "jobs")
+    assert "Of what?" in check_failure(capsys, 1, path, "info")
+    assert "'nope' is not known" in check_failure(capsys, 1, path, "list", "instances", "nope")
+    assert "unknown fields x" in check_failure(
         capsys, constants.EXIT_UNKNOWN_FIELD, path, "list", "nodes", "-o", "name,x"
     )
-    assert "there is no file" in failed(capsys, 1, str(tmp_path / "nothing"), "verify")
+    assert "there is no file" in check_failure(capsys, 1, str(tmp_path / "nothing"), "verify")
     broken = tmp_path / "config.data"
     broken.write_bytes(RECORDED.read_bytes()[:900])
-    assert "half written" in failed(capsys, 2, str(broken), "verify")
+    assert "half written" in check_failure(capsys, 2, str(broken), "verify")
     broken.write_text('{"version": 2060000}')
-    assert "upgrades begin at 2.7" in failed(capsys, 2, str(broken), "list", "nodes")
+    assert "upgrades begin at 2.7" in check_failure(capsys, 2, str(broken), "list", "nodes")
 
 
 def test_defects_are_errors_and_unknown_keys_warnings(

@@ -106,7 +106,7 @@ def way_back(where: Paths, record: Record) -> list[Step]:
     return [step for step in found if step.name not in LEFT_OUT]
 
 
-def fresh(where: Paths) -> Record:
+def make_record(where: Paths) -> Record:
     record = Record(
         host=NODE, cluster="cluster.example.com", master=NODE, packages={"ganeti-3.0": "3.0.2-3"}
     )
@@ -166,7 +166,7 @@ def check_ours(node: Node) -> None:
 def test_a_node_becomes_ours_and_goes_back_as_it_was(node: Node) -> None:
     where = node.where
     before = contents(where)
-    record = fresh(where)
+    record = make_record(where)
     steps.perform(where, record, plan(where, record), say)
     check_ours(node)
     record = reread(where)
@@ -198,7 +198,7 @@ def cut(step: Step, when: str) -> Callable[[], None]:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_goes_on_after_it_was_killed_at_a_step(node: Node, name: str, when: str) -> None:
     where = node.where
-    record = fresh(where)
+    record = make_record(where)
     broken = [
         Step(step.name, step.text, cut(step, when)) if step.name == name else step
         for step in plan(where, record)
@@ -215,7 +215,7 @@ def test_it_goes_on_after_it_was_killed_at_a_step(node: Node, name: str, when: s
 def test_it_goes_back_from_any_step(node: Node, name: str) -> None:
     where = node.where
     before = contents(where)
-    record = fresh(where)
+    record = make_record(where)
     broken = [
         Step(step.name, step.text, cut(step, "after")) if step.name == name else step
         for step in plan(where, record)
@@ -232,7 +232,7 @@ def test_it_goes_back_from_any_step(node: Node, name: str) -> None:
 def test_the_way_back_goes_on_after_it_was_killed(node: Node, name: str) -> None:
     where = node.where
     before = contents(where)
-    record = fresh(where)
+    record = make_record(where)
     steps.perform(where, record, plan(where, record), say)
     record = reread(where)
     broken = [
@@ -249,7 +249,7 @@ def test_the_way_back_goes_on_after_it_was_killed(node: Node, name: str) -> None
 def test_a_guest_that_ended_meanwhile_leaves_nothing_that_we_cannot_read(node: Node) -> None:
     where = node.where
     node.end(GUESTS[0])
-    record = fresh(where)
+    record = make_record(where)
     steps.perform(where, record, plan(where, record), say)
     assert set(KvmHypervisor(where).info_all()) == {GUESTS[1]}
     assert set(work.adopted(where)) == {GUESTS[1]}
@@ -257,7 +257,7 @@ def test_a_guest_that_ended_meanwhile_leaves_nothing_that_we_cannot_read(node: N
 
 def test_a_guest_that_we_started_keeps_the_old_software_away(node: Node) -> None:
     where = node.where
-    record = fresh(where)
+    record = make_record(where)
     steps.perform(where, record, plan(where, record), say)
     store = Store(where.kvm)
     found = store.find(GUESTS[0])
@@ -270,7 +270,7 @@ def test_a_guest_that_we_started_keeps_the_old_software_away(node: Node) -> None
 
 def test_the_kit_of_another_node_is_refused(node: Node) -> None:
     where = node.where
-    record = fresh(where)
+    record = make_record(where)
     steps.perform(where, record, plan(where, record), say)
     other = Record(host="node2.example.com", cluster=record.cluster, master=NODE)
     with pytest.raises(errors.OpPrereqError, match=r"is for node node1\.example\.com"):
@@ -282,7 +282,7 @@ def test_the_kit_of_another_node_is_refused(node: Node) -> None:
 
 def test_files_in_the_way_of_the_new_data_are_named(node: Node) -> None:
     where = node.where
-    record = fresh(where)
+    record = make_record(where)
     steps.perform(where, record, work.preparation(where), say)
     where.data.mkdir()
     (where.data / "mine").write_text("keep me")

@@ -107,7 +107,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneProcess]:
 
 
 @pytest.fixture(autouse=True)
-def bare(cluster: OneProcess) -> None:
+def bare_reservations(cluster: OneProcess) -> None:
     """The two reservations, as if a configuration of somebody else had been read."""
 
     def edit(draft: Draft) -> None:
@@ -116,13 +116,13 @@ def bare(cluster: OneProcess) -> None:
         for disk in draft.config.disks.values():
             draft.delete(disk)
 
-    def again(draft: Draft) -> None:
+    def restore(draft: Draft) -> None:
         draft.put(Instance(uuid=BARE, forthcoming=True))
         draft.put(Disk(uuid=LOOSE, forthcoming=True))
         draft.put(Instance(uuid=WITH_DISK, forthcoming=True, disks=(DiskUuid(LOOSE),)))
 
     cluster.store.change("clean", Author(), edit)
-    cluster.store.change("bare", Author(), again)
+    cluster.store.change("bare", Author(), restore)
     cluster.new_master()
 
 

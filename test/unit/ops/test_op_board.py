@@ -36,7 +36,7 @@ def answers(of: Config, **more: NodeFacts) -> Answers:
     return Answers(of, {**told, **{k.replace("_", "-"): v for k, v in more.items()}}, UNIT)
 
 
-def told(of: Config, what: Answers | None = None) -> facts.Cluster:
+def convert(of: Config, what: Answers | None = None) -> facts.Cluster:
     return Converter().cluster(of, what or answers(of))
 
 
@@ -45,7 +45,7 @@ def node_of(cluster: facts.Cluster, number: int) -> facts.Node:
     return found
 
 
-def reserved(of: Config, name: str, *places: str, **more: Any) -> Config:
+def add_reservation(of: Config, name: str, *places: str, **more: Any) -> Config:
     """A reservation of 128 MiB and a file of 1024 MiB."""
     disk = Disk(
         uuid=f"disk-{name}",  # type: ignore[arg-type]
@@ -70,11 +70,11 @@ def reserved(of: Config, name: str, *places: str, **more: Any) -> Config:
 
 def test_what_running_instances_may_still_take_is_not_free() -> None:
     of = with_instance(config(node(2)), "web1", "node-2", admin_state=AdminState.UP)
-    assert node_of(told(of), 2).free_memory == 8000 - 128
+    assert node_of(convert(of), 2).free_memory == 8000 - 128
     partly = answers(of, node_2=says(web1=100))
-    assert node_of(told(of, partly), 2).free_memory == 8000 - 28
+    assert node_of(convert(of, partly), 2).free_memory == 8000 - 28
     down = with_instance(config(node(2)), "web1", "node-2", admin_state=AdminState.DOWN)
-    assert node_of(told(down), 2).free_memory == 8000
+    assert node_of(convert(down), 2).free_memory == 8000
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_what_is_not_known_of_a_node_is_not_free(change: Any, answer: NodeFacts 
     known = {uuid: says() for uuid in of.nodes if uuid != "node-2"}
     if answer is not None:
         known["node-2"] = answer
-    found = node_of(told(of, Answers(of, known, UNIT)), 2)
+    found = node_of(convert(of, Answers(of, known, UNIT)), 2)
     assert (found.offline, found.memory, found.free_disk) == (True, 0, 0)
 
 
 def test_reservations_are_told_as_such_and_need_no_node() -> None:
-    of = reserved(reserved(config(node(2)), "batch1", "node-2"), "batch2")
-    made = told(of)
+    of = add_reservation(add_reservation(config(node(2)), "batch1", "node-2"), "batch2")
+    made = convert(of)
     by_name = {item.name: item for item in made.instances}
     assert by_name["batch1"].forthcoming
     assert (by_name["batch1"].primary, by_name["batch1"].disk) == ("node2.example.com", 1024)
@@ -111,7 +111,7 @@ def test_reservations_are_told_as_such_and_need_no_node() -> None:
 
 
 def test_what_is_being_made_counts_as_if_it_was_there() -> None:
-    made = told(reserved(config(node(2)), "web1", "node-2", creating=7))
+    made = convert(add_reservation(config(node(2)), "web1", "node-2", creating=7))
     [item] = made.instances
     assert (item.forthcoming, item.runs) == (False, True)
     assert node_of(made, 2).free_disk == 50_000 - 1024
@@ -119,7 +119,7 @@ def test_what_is_being_made_counts_as_if_it_was_there() -> None:
 
 
 def test_disks_made_after_the_nodes_were_asked_are_taken_off() -> None:
-    before = reserved(config(node(2)), "web1", "node-2")
+    before = add_reservation(config(node(2)), "web1", "node-2")
     asked = answers(before)
     disk, item = before.disks["disk-web1"], before.instances["inst-web1"]
     after = before.apply(
@@ -131,12 +131,12 @@ def test_disks_made_after_the_nodes_were_asked_are_taken_off() -> None:
         None,
         mtime=4.0,
     )
-    assert node_of(told(after, asked), 2).free_disk == 50_000 - 1024
-    assert node_of(told(after), 2).free_disk == 50_000
+    assert node_of(convert(after, asked), 2).free_disk == 50_000 - 1024
+    assert node_of(convert(after), 2).free_disk == 50_000
     grown = after.apply(
         [("disks", disk.uuid, base.replace(disk, forthcoming=None, size=1500))], [], None, mtime=5.0
     )
-    assert node_of(told(grown, answers(after)), 2).free_disk == 50_000 - 476
+    assert node_of(convert(grown, answers(after)), 2).free_disk == 50_000 - 476
 
 
 def test_the_converter_forgets_what_has_changed() -> None:
@@ -182,7 +182,7 @@ def test_a_chosen_place_counts_once_when_the_configuration_has_it() -> None:
     of = config(node(2))
     boards = Boards()
     boards.claim(1, [claim("web1", "node2.example.com")])
-    there = reserved(of, "web1", "node-2", creating=1)
+    there = add_reservation(of, "web1", "node-2", creating=1)
     assert free_on(boards, there, 2) == (8000 - 128, 50_000 - 1024)
 
 
@@ -206,12 +206,12 @@ def test_nobody_looks_or_claims_while_somebody_decides() -> None:
     boards = Boards()
     looked = threading.Event()
 
-    def look() -> None:
+    def read_free() -> None:
         with boards.decision():
             free_on(boards, of, 2)
             looked.set()
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=read_free)
     with boards.decision():
         thread.start()
         assert not looked.wait(0.1)

@@ -66,7 +66,7 @@ def join_bridges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeHypervisor, "traits", traits)
 
 
-def refused(cluster: OneProcess, op: OpCode, node: str) -> None:
+def check_refused(cluster: OneProcess, op: OpCode, node: str) -> None:
     with pytest.raises(errors.OpPrereqError) as caught:
         cluster.run(op)
     text, code = caught.value.args
@@ -86,15 +86,15 @@ def test_a_missing_bridge_is_told_before_anything_is_done(
     cluster.run(OpInstanceStartup(instance_name=WEB))
     assert not any("bridge" in line for line in findings(cluster))
     join_bridges(monkeypatch)
-    refused(cluster, OpInstanceReboot(instance_name=WEB, reboot_type=RebootType.HARD), NODE1)
+    check_refused(cluster, OpInstanceReboot(instance_name=WEB, reboot_type=RebootType.HARD), NODE1)
     cluster.run(OpInstanceShutdown(instance_name=WEB))
     before = cluster.config
-    refused(cluster, OpInstanceStartup(instance_name=WEB), NODE1)
+    check_refused(cluster, OpInstanceStartup(instance_name=WEB), NODE1)
     failover = OpInstanceFailover(instance_name=WEB, target_node="node2.example.com")
-    refused(cluster, failover, "node2.example.com")
+    check_refused(cluster, failover, "node2.example.com")
     assert cluster.config is before
     cluster.run(OpInstanceRemove(instance_name=WEB))
-    refused(cluster, create(card), NODE1)
+    check_refused(cluster, create(card), NODE1)
     cluster.run(create(NicParams(mode="routed", ip="192.0.2.7", link="main")))
     cluster.run(OpInstanceStartup(instance_name=WEB))
 
@@ -105,7 +105,7 @@ def test_only_the_bridges_of_changed_cards_are_needed_for_a_change(
     card = NicParams(mode="bridged", link=BRIDGE)
     cluster.run(create(card))
     join_bridges(monkeypatch)
-    refused(cluster, modify((DdmFull.ADD, card)), NODE1)
+    check_refused(cluster, modify((DdmFull.ADD, card)), NODE1)
     cluster.run(modify((DdmFull.ADD, NicParams(mode="routed", ip="192.0.2.7"))))
     forced = modify((DdmFull.ADD, card))
     forced.force = True

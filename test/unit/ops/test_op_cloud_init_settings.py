@@ -27,7 +27,7 @@ def make(hypervisor: str = "kvm", **given: Any) -> CloudInit | None:
     return settings.make(creation(**given), hypervisor)
 
 
-def made(**given: Any) -> CloudInit:
+def make_data(**given: Any) -> CloudInit:
     found = make(**given)
     assert found is not None
     return found
@@ -69,7 +69,7 @@ def test_guests_of_some_hypervisors_get_no_data() -> None:
 
 
 def test_all_data_is_kept_and_texts_are_hidden() -> None:
-    found = made(
+    found = make_data(
         ssh_keys=[f"  {KEY}\n"],
         password_hash=HASH,
         user_data="#cloud-config\n",
@@ -87,7 +87,7 @@ def test_all_data_is_kept_and_texts_are_hidden() -> None:
 
 
 def test_a_change_replaces_what_is_given_and_empty_removes() -> None:
-    old = made(
+    old = make_data(
         ssh_keys=[KEY], user_data="#!a", vendor_data="#!b", network_config="x", password_hash=HASH
     )
     found = change(old, user_data="#!c", vendor_data="", network_config="")
@@ -133,7 +133,7 @@ def test_all_data_together_is_limited() -> None:
     assert settings.LARGEST == 262144
     half = "#!" + "x" * (settings.LARGEST // 2 - 2)
     rest = {"network_config": "y" * 10, "vendor_data": half[:-10]}
-    assert made(user_data=half, **rest).private["user_data"] == half
+    assert make_data(user_data=half, **rest).private["user_data"] == half
     rest["network_config"] += "y"
     with pytest.raises(errors.OpPrereqError, match=f"has {settings.LARGEST + 1} bytes"):
         make(user_data=half, **rest)

@@ -40,7 +40,7 @@ def commit(**params: Any) -> OpInstanceCreate:
     return OpInstanceCreate(instance_name="web1", mode=InstCreateMode.CREATE, **values)
 
 
-def completed(reserved: Instance, of: Config | None = None, **params: Any) -> Instance:
+def complete(reserved: Instance, of: Config | None = None, **params: Any) -> Instance:
     return commit_request.complete(of or config(), reserved, commit(**params))
 
 
@@ -57,26 +57,26 @@ AGAIN: dict[str, Any] = {
 
 
 def test_a_commit_that_says_nothing_changes_nothing() -> None:
-    assert completed(FULL) == FULL
-    assert completed(FULL, **AGAIN) == FULL
+    assert complete(FULL) == FULL
+    assert complete(FULL, **AGAIN) == FULL
 
 
 def test_what_is_open_is_added() -> None:
     given = {key: value for key, value in AGAIN.items() if key not in ("beparams", "nics")}
-    found = completed(OPEN, **given)
+    found = complete(OPEN, **given)
     assert (found.os, found.hypervisor, found.tags) == ("noop", "fake", ("one", "two"))
     assert found.hvparams == {"migration_mode": "live"}
     assert (found.osparams, found.osparams_private) == ({"a": "1"}, {"b": "2"})
-    more = completed(FULL, osparams={"c": "3", "d": "default"})
+    more = complete(FULL, osparams={"c": "3", "d": "default"})
     assert more == base.replace(FULL, osparams={"a": "1", "c": "3"})
 
 
 def test_the_hypervisor_is_the_first_of_the_cluster_if_nobody_says_one() -> None:
     of = with_cluster(config(), enabled_hypervisors=("xen-pvm", "fake"))
-    assert completed(OPEN, of).hypervisor == "xen-pvm"
-    assert completed(OPEN, of, hypervisor="fake").hypervisor == "fake"
-    assert completed(FULL, of).hypervisor == "fake"
-    assert completed(OPEN).os == ""
+    assert complete(OPEN, of).hypervisor == "xen-pvm"
+    assert complete(OPEN, of, hypervisor="fake").hypervisor == "fake"
+    assert complete(FULL, of).hypervisor == "fake"
+    assert complete(OPEN).os == ""
 
 
 @pytest.mark.parametrize(
@@ -101,15 +101,15 @@ def test_the_hypervisor_is_the_first_of_the_cluster_if_nobody_says_one() -> None
 )
 def test_what_is_reserved_is_not_changed(given: dict[str, Any], text: str) -> None:
     with pytest.raises(errors.OpPrereqError, match=f"^..the {text}") as caught:
-        completed(FULL, **given)
+        complete(FULL, **given)
     assert "gnt-instance modify web1 changes it" in errors.text(caught.value)
     assert caught.value.args[1] == errors.ErrorCode.INVAL
 
 
 def test_an_address_that_was_chosen_may_be_asked_for_again() -> None:
     for word in ("auto", "generate"):
-        assert completed(FULL, nics=[NicParams(mac=word)]) == FULL
-    assert completed(FULL, nics=[NicParams(ip="pool", link="default", mode="auto")]) == FULL
+        assert complete(FULL, nics=[NicParams(mac=word)]) == FULL
+    assert complete(FULL, nics=[NicParams(ip="pool", link="default", mode="auto")]) == FULL
 
 
 # places -------------------------------------------------------------------------------------------

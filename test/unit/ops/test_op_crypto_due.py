@@ -44,16 +44,16 @@ def test_certificates_of_services_are_replaced_in_time_if_the_cluster_made_them(
         certs.write(spice[0], certs.issue_server(authority, name))
         spice[1].write_bytes(authority.cert)
 
-        def replaced() -> set[Path]:
+        def list_replaced() -> set[Path]:
             operation = ClusterRenewCrypto(OpClusterRenewCrypto(expiring=True), ctx)
             return {*operation._rapi(), *operation._spice()}
 
-        assert replaced() == set()
+        assert list_replaced() == set()
         cluster.clock.ahead = (certs.DEFAULT_DAYS - expiry.RENEW_DAYS + 1) * DAY
-        assert replaced() == {rapi, *spice}
+        assert list_replaced() == {rapi, *spice}
         # One of somebody else stays: nobody here could make it again.
         certs.write(rapi, certs.issue_server(certs.create_ca("Company CA"), name))
         rapi.chmod(0o600)
-        assert replaced() == {*spice}
+        assert list_replaced() == {*spice}
     finally:
         cluster.close()

@@ -32,7 +32,7 @@ def modify(index: int, thing: Thing, params: DiskParams) -> Thing:
 ABC = (Thing("u-a", "a"), Thing("u-b", "b"), Thing("u-c", "c"))
 
 
-def after(*changes: tuple[str, Any, dict[str, Any]], devices: tuple[Thing, ...] = ABC) -> list[str]:
+def apply(*changes: tuple[str, Any, dict[str, Any]], devices: tuple[Thing, ...] = ABC) -> list[str]:
     wire = [DiskChange.from_wire(list(change)) for change in changes]
     maker: Maker[Thing, DiskParams] = Maker(add, modify, add)
     found, _steps = device_changes.apply("disk", devices, wire, maker, 4)
@@ -58,7 +58,7 @@ def after(*changes: tuple[str, Any, dict[str, Any]], devices: tuple[Thing, ...] 
     ],
 )
 def test_each_change_sees_what_the_one_before_left(changes, expected):
-    assert after(*changes) == expected
+    assert apply(*changes) == expected
 
 
 @pytest.mark.parametrize(
@@ -72,19 +72,19 @@ def test_each_change_sees_what_the_one_before_left(changes, expected):
 )
 def test_places_that_are_not_there(change, text):
     with pytest.raises(errors.OpPrereqError, match=text):
-        after(change)
+        apply(change)
 
 
 def test_a_name_that_two_have_is_refused():
     with pytest.raises(errors.OpPrereqError, match="2 disks are called 'a'"):
-        after(("remove", "a", {}), devices=(Thing("1", "a"), Thing("2", "a")))
+        apply(("remove", "a", {}), devices=(Thing("1", "a"), Thing("2", "a")))
 
 
 def test_the_limit_counts_after_each_change():
     one_more = ("add", -1, {"size": 1})
-    assert len(after(one_more)) == 4
+    assert len(apply(one_more)) == 4
     with pytest.raises(errors.OpPrereqError, match="at most 4 disks"):
-        after(one_more, one_more)
+        apply(one_more, one_more)
 
 
 def test_what_cannot_be_attached():
@@ -156,7 +156,7 @@ def test_devices_that_are_not_there(word: Any, text: str):
 
 
 def test_a_place_for_a_new_device_may_be_a_number_in_words_of_the_wire():
-    assert after(("add", "1", {"size": 1, "name": "d"})) == ["a", "d", "b", "c"]
+    assert apply(("add", "1", {"size": 1, "name": "d"})) == ["a", "d", "b", "c"]
     for wrong in (-2, 4, "4"):
         with pytest.raises(errors.OpPrereqError, match="the instance has 3"):
-            after(("add", wrong, {"size": 1}))
+            apply(("add", wrong, {"size": 1}))

@@ -17,7 +17,7 @@ def disk(*nodes: str, kind: DiskTemplate = DiskTemplate.FILE, name: str | None =
     return Disk(uuid="d1", dev_type=kind, logical_id=("loop", "/x"), nodes=nodes, size=8, name=name)
 
 
-def changed(of: Config, uuid: str, **facts: bool) -> Config:
+def change_node(of: Config, uuid: str, **facts: bool) -> Config:
     found = base.replace(of.nodes[uuid], **facts)
     return of.apply([("nodes", uuid, found)], [], None, mtime=3.0)
 
@@ -39,10 +39,10 @@ def test_what_every_node_reaches_is_worked_on_by_the_master_if_it_can() -> None:
     of = config(node(2), node(3))
     shared = disk(kind=DiskTemplate.SHAREDFILE)
     assert disk_bearer.list_nodes(of, shared) == [of.master]
-    of = changed(of, of.cluster.master_node, vm_capable=False)
-    of = changed(of, "node-2", offline=True)
+    of = change_node(of, of.cluster.master_node, vm_capable=False)
+    of = change_node(of, "node-2", offline=True)
     assert [found.uuid for found in disk_bearer.list_nodes(of, shared)] == ["node-3"]
-    of = changed(of, "node-3", offline=True)
+    of = change_node(of, "node-3", offline=True)
     with pytest.raises(errors.OpPrereqError, match="a disk of template sharedfile") as caught:
         disk_bearer.make_bearer(of, shared)
     assert caught.value.args[1] == errors.ErrorCode.STATE

@@ -33,14 +33,16 @@ def create(**params: Any) -> OpInstanceCreate:
     return OpInstanceCreate(instance_name="web1", **values)
 
 
-def one(kind: str, *nodes: str, of: Config | None = None, index: int = 0, **keys: Any) -> Disk:
+def plan_disk(
+    kind: str, *nodes: str, of: Config | None = None, index: int = 0, **keys: Any
+) -> Disk:
     """A planned disk of a template; sized unless ``size`` says otherwise."""
     ctx = context(cluster() if of is None else of)
     layout = disk_layout.layout(ctx, "web1", DiskTemplate(kind), nodes or ("node-2",))
     return disk_layout.disk(ctx, layout, index, DiskParams(**{"size": 1024, **keys}))
 
 
-def refused(text: str, kind: errors.ErrorCode = errors.ErrorCode.INVAL) -> Any:
+def expect_refusal(text: str, kind: errors.ErrorCode = errors.ErrorCode.INVAL) -> Any:
     return pytest.raises(
         errors.OpPrereqError, match=text, check=lambda caught: caught.args[1] == kind
     )
@@ -63,14 +65,14 @@ def test_a_template_that_is_asked_for_must_be_enabled() -> None:
     ctx = context(cluster("file", "drbd"))
     asked = create(disk_template=DiskTemplate.DRBD)
     assert disk_layout.template(ctx, asked) is DiskTemplate.DRBD
-    with refused("disk template plain is not enabled in this cluster; enabled: drbd, file"):
+    with expect_refusal("disk template plain is not enabled in this cluster; enabled: drbd, file"):
         disk_layout.template(ctx, create(disk_template=DiskTemplate.PLAIN))
 
 
 def test_a_disk_has_a_template_of_disks() -> None:
     ctx = context(cluster("file", "diskless"))
     assert disk_layout.template_of_disk(ctx, "file", "disk 1") is DiskTemplate.FILE
-    with refused("disk 1 cannot have the template diskless"):
+    with expect_refusal("disk 1 cannot have the template diskless"):
         disk_layout.template_of_disk(ctx, "diskless", "disk 1")
 
 
@@ -79,7 +81,7 @@ def test_a_diskless_instance_has_no_disks() -> None:
     layout = disk_layout.layout(ctx, "web1", DiskTemplate.DISKLESS, TWO)
     assert layout == Layout("web1", DiskTemplate.DISKLESS, TWO)
     assert disk_layout.disks(ctx, layout, []) == []
-    with refused("a diskless instance has no disks; omit --disk"):
+    with expect_refusal("a diskless instance has no disks; omit --disk"):
         disk_layout.disks(ctx, layout, [DiskParams(size=1)])
     disk_layout.check_diskless(DiskTemplate.FILE, [DiskParams(size=1)])
     disk_layout.check_diskless(None, [DiskParams(size=1)])
@@ -99,7 +101,7 @@ def test_a_diskless_instance_has_no_disks() -> None:
     ],
 )
 def test_a_wrong_number_of_nodes(kind: str, nodes: tuple[str, ...], text: str) -> None:
-    with refused(text):
+    with expect_refusal(text):
         disk_layout.layout(context(cluster()), "web1", DiskTemplate(kind), nodes)
 
 
@@ -134,7 +136,7 @@ def test_files_lie_below_the_directory_of_the_cluster(part: str | None, found: s
 
 @pytest.mark.parametrize("part", ["/etc", "..", "a/../../etc", "a\0b"])
 def test_a_directory_outside_of_it_is_refused(part: str) -> None:
-    with refused("must be a path below /srv/files, without '..'"):
+    with expect_refusal("must be a path below /srv/files, without '..'"):
         disk_layout.layout(
             context(cluster()), "web1", DiskTemplate.FILE, ["node-2"], file_storage_dir=part
         )
@@ -142,13 +144,17 @@ def test_a_directory_outside_of_it_is_refused(part: str) -> None:
 
 @pytest.mark.parametrize("given", [{"file_driver": "loop"}, {"file_storage_dir": "a"}])
 def test_volumes_have_no_directory(given: dict[str, str]) -> None:
-    with refused("a file storage directory or driver makes no sense for disk template plain"):
+    with expect_refusal(
+        "a file storage directory or driver makes no sense for disk template plain"
+    ):
         disk_layout.layout(context(cluster()), "web1", DiskTemplate.PLAIN, ["node-2"], **given)
 
 
 def test_a_cluster_without_a_directory_for_the_template() -> None:
     ctx = context(cluster(shared_file_storage_dir=""))
-    with refused("the cluster has no directory for template sharedfile", errors.ErrorCode.STATE):
+    with expect_refusal(
+        "the cluster has no directory for template sharedfile", errors.ErrorCode.STATE
+    ):
         disk_layout.layout(ctx, "web1", DiskTemplate.SHAREDFILE, ["node-2"])
 
 
@@ -185,10 +191,10 @@ def test_each_disk_has_the_number_that_it_was_given_in() -> None:
 def test_how_many_disks_an_instance_has() -> None:
     ctx = context(cluster())
     layout = disk_layout.layout(ctx, "web1", DiskTemplate.FILE, ["node-2"])
-    with refused("an instance of template file needs a disk, as in --disk 0:size=10G"):
+    with expect_refusal("an instance of template file needs a disk, as in --disk 0:size=10G"):
         disk_layout.disks(ctx, layout, [])
     assert len(disk_layout.disks(ctx, layout, [DiskParams(size=1)] * 16)) == 16
-    with refused("an instance has at most 16 disks, not 17"):
+    with expect_refusal("an instance has at most 16 disks, not 17"):
         disk_layout.disks(ctx, layout, [DiskParams(size=1)] * 17)
 
 
@@ -218,43 +224,45 @@ def test_how_many_disks_an_instance_has() -> None:
     ],
 )
 def test_keys_that_make_no_sense(kind: str, keys: dict[str, Any], text: str) -> None:
-    with refused(text):
-        one(kind, index=3, **keys)
+    with expect_refusal(text):
+        plan_disk(kind, index=3, **keys)
 
 
 def test_what_only_some_templates_know() -> None:
-    assert one("file", dev_type="file").dev_type is DiskTemplate.FILE
-    found = one("ext", provider="san", ext={"pool": 7})
+    assert plan_disk("file", dev_type="file").dev_type is DiskTemplate.FILE
+    found = plan_disk("ext", provider="san", ext={"pool": 7})
     assert found.logical_id[0] == "san"
     assert found.params == {"provider": "san", "pool": "7"}
     assert found.nodes == ()
     for access in ("kernelspace", "userspace"):
-        assert one("rbd", access=access).params == {"access": access}
-    assert one("rbd").params == {}
+        assert plan_disk("rbd", access=access).params == {"access": access}
+    assert plan_disk("rbd").params == {}
 
 
 def test_a_device_that_exists_becomes_a_disk() -> None:
-    found = one("blockdev", adopt="/dev/disk/by-id/san-1")
+    found = plan_disk("blockdev", adopt="/dev/disk/by-id/san-1")
     assert found.logical_id == ("manual", "/dev/disk/by-id/san-1")
-    assert one("plain", adopt="old", vg="other").logical_id[0] == "other"
+    assert plan_disk("plain", adopt="old", vg="other").logical_id[0] == "other"
 
 
 def test_spindles_are_kept_where_they_count() -> None:
     of = cluster()
     of = with_cluster(of, ndparams={**of.cluster.ndparams, "exclusive_storage": True})
-    assert one("plain", of=of, spindles=3).spindles == 3
-    assert one("plain", of=of).spindles is None
+    assert plan_disk("plain", of=of, spindles=3).spindles == 3
+    assert plan_disk("plain", of=of).spindles is None
 
 
 def test_the_volume_group_of_a_volume() -> None:
-    assert one("plain").logical_id[0] == "xenvg"
-    assert one("plain", vg="fast").logical_id[0] == "fast"
+    assert plan_disk("plain").logical_id[0] == "xenvg"
+    assert plan_disk("plain", vg="fast").logical_id[0] == "fast"
     without = cluster(volume_group_name=None)
     for kind, nodes in (("plain", ()), ("drbd", TWO)):
-        with refused("disk 2: the cluster has no volume group; name one with --disk 2:size=10G"):
-            one(kind, *nodes, of=without, index=2)
-    assert one("plain", of=without, vg="fast").logical_id[0] == "fast"
-    assert one("file", of=without).dev_type is DiskTemplate.FILE
+        with expect_refusal(
+            "disk 2: the cluster has no volume group; name one with --disk 2:size=10G"
+        ):
+            plan_disk(kind, *nodes, of=without, index=2)
+    assert plan_disk("plain", of=without, vg="fast").logical_id[0] == "fast"
+    assert plan_disk("file", of=without).dev_type is DiskTemplate.FILE
 
 
 # mirrors ------------------------------------------------------------------------------------------
@@ -286,20 +294,20 @@ def test_a_mirrored_disk_has_a_minor_on_each_node_and_a_secret() -> None:
 
 
 def test_the_volume_group_of_the_metadata() -> None:
-    assert groups_of(one("drbd", *TWO)) == ["xenvg", "xenvg"]
-    assert groups_of(one("drbd", *TWO, vg="fast", metavg="meta")) == ["fast", "meta"]
+    assert groups_of(plan_disk("drbd", *TWO)) == ["xenvg", "xenvg"]
+    assert groups_of(plan_disk("drbd", *TWO, vg="fast", metavg="meta")) == ["fast", "meta"]
     of = cluster()
     [group] = of.groups.values()
     of = put(of, "nodegroups", base.replace(group, diskparams={"drbd": {"metavg": "usual"}}))
-    assert groups_of(one("drbd", *TWO, of=of)) == ["xenvg", "usual"]
-    assert groups_of(one("drbd", *TWO, of=of, metavg="meta")) == ["xenvg", "meta"]
+    assert groups_of(plan_disk("drbd", *TWO, of=of)) == ["xenvg", "usual"]
+    assert groups_of(plan_disk("drbd", *TWO, of=of, metavg="meta")) == ["xenvg", "meta"]
 
 
 def test_vg_name_and_diskparams_of_the_cluster() -> None:
     """Where volumes lie that nobody says a group for: ``volume_group_name``, set by vg_name."""
-    assert one("plain", of=cluster(volume_group_name="fast")).logical_id[0] == "fast"
+    assert plan_disk("plain", of=cluster(volume_group_name="fast")).logical_id[0] == "fast"
     usual = cluster(diskparams={"drbd": {"metavg": "usual"}})
-    assert groups_of(one("drbd", *TWO, of=usual)) == ["xenvg", "usual"]
+    assert groups_of(plan_disk("drbd", *TWO, of=usual)) == ["xenvg", "usual"]
 
 
 def test_a_mirrored_disk_on_another_node_keeps_what_the_other_side_knows() -> None:
@@ -318,15 +326,15 @@ def test_a_mirrored_disk_on_another_node_keeps_what_the_other_side_knows() -> No
 
 def test_other_disks_on_another_node() -> None:
     ctx = context(cluster())
-    volume = one("plain")
+    volume = plan_disk("plain")
     moved = disk_layout.put_on_nodes(ctx, volume, ["node-3", "node-4"])
     assert moved == base.replace(volume, nodes=("node-3",))
-    shared = one("sharedfile")
+    shared = plan_disk("sharedfile")
     assert disk_layout.put_on_nodes(ctx, shared, ["node-3"]) is shared
 
 
 def test_fresh_volumes_have_new_names_in_the_same_groups() -> None:
-    disk = base.replace(one("drbd", *TWO, metavg="meta"), iv_name="disk/4")
+    disk = base.replace(plan_disk("drbd", *TWO, metavg="meta"), iv_name="disk/4")
     data, meta = disk_layout.make_volumes(disk)
     assert (data.logical_id[0], meta.logical_id[0]) == ("xenvg", "meta")
     name = data.logical_id[1].removesuffix(".disk4_data")

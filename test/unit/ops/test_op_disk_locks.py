@@ -18,29 +18,29 @@ from ganeti.ops.targets import disk as disk_target
 Edit = Callable[[Config], Config]
 
 
-def attached() -> Config:
+def make_attached() -> Config:
     return op_samples.with_instance(op_samples.config(op_samples.node(2)), "web1", "node-2")
 
 
-def detached(config: Config) -> Config:
+def detach(config: Config) -> Config:
     owner = config.instance("web1")
     return config.apply(
         [("instances", owner.uuid, base.replace(owner, disks=()))], [], None, mtime=3.0
     )
 
 
-def again(config: Config) -> Config:
+def attach_again(config: Config) -> Config:
     owner = config.instance("web1")
     return config.apply(
         [("instances", owner.uuid, base.replace(owner, disks=("disk-web1",)))], [], None, mtime=4.0
     )
 
 
-def removed(config: Config) -> Config:
-    return detached(config).apply([], [("disks", "disk-web1")], None, mtime=4.0)
+def remove(config: Config) -> Config:
+    return detach(config).apply([], [("disks", "disk-web1")], None, mtime=4.0)
 
 
-def taken(config: Config, name: str, *edits: Edit | None) -> tuple[list[str], Any]:
+def take_locks(config: Config, name: str, *edits: Edit | None) -> tuple[list[str], Any]:
     """Locks in the order in which they are requested and released; what the disk is then.
 
     Each edit happens while the job waits for its next lock.
@@ -62,13 +62,13 @@ def taken(config: Config, name: str, *edits: Edit | None) -> tuple[list[str], An
 
 
 def test_an_attached_disk_is_guarded_by_its_instance() -> None:
-    seen, disk = taken(attached(), "web1/0")
+    seen, disk = take_locks(make_attached(), "web1/0")
     assert seen == ["instance/web1", "disk/disk-web1"]
     assert disk.uuid == "disk-web1"
 
 
 def test_a_detached_disk_is_guarded_by_itself() -> None:
-    seen, disk = taken(detached(attached()), "disk-web1")
+    seen, disk = take_locks(detach(make_attached()), "disk-web1")
     assert seen == ["disk/disk-web1"]
     assert disk.uuid == "disk-web1"
 
@@ -76,9 +76,9 @@ def test_a_detached_disk_is_guarded_by_itself() -> None:
 @pytest.mark.parametrize(
     ("edits", "expected"),
     [
-        ((detached,), ["instance/web1", "disk/disk-web1", "-disk", "-instance", "disk/disk-web1"]),
+        ((detach,), ["instance/web1", "disk/disk-web1", "-disk", "-instance", "disk/disk-web1"]),
         (
-            (None, detached, again),
+            (None, detach, attach_again),
             [
                 "instance/web1",
                 "disk/disk-web1",
@@ -94,19 +94,19 @@ def test_a_detached_disk_is_guarded_by_itself() -> None:
     ],
 )
 def test_locks_are_asked_for_again_when_it_went_elsewhere(edits, expected) -> None:
-    seen, disk = taken(attached(), "disk-web1", *edits)
+    seen, disk = take_locks(make_attached(), "disk-web1", *edits)
     assert seen == expected
     assert disk.uuid == "disk-web1"
 
 
 def test_a_disk_that_is_removed_meanwhile_is_told() -> None:
     with pytest.raises(errors.OpPrereqError, match="was removed while this job waited"):
-        taken(attached(), "disk-web1", removed)
+        take_locks(make_attached(), "disk-web1", remove)
 
 
 def test_a_reserved_disk_is_not_locked() -> None:
-    config = detached(attached())
+    config = detach(make_attached())
     reserved = base.replace(config.disks["disk-web1"], forthcoming=True)
     config = config.apply([("disks", reserved.uuid, reserved)], [], None, mtime=5.0)
     with pytest.raises(errors.OpPrereqError, match="gnt-disk remove removes"):
-        taken(config, "disk-web1")
+        take_locks(config, "disk-web1")

@@ -13,7 +13,7 @@ from ganeti.ops.planning import disk_names
 UUID = "3f2c9a10-5b7e-4d68-9c1f-2a6b8e0d4c57"
 
 
-def named(name: str) -> Config:
+def make_config(name: str) -> Config:
     """A cluster with one disk of this name and one without."""
     of = with_instance(config(), "web", "node-1")
     of = with_instance(of, "mail", "node-1")
@@ -28,7 +28,7 @@ def test_a_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", [None, "none"])
 def test_no_name(name: str | None) -> None:
-    assert disk_names.check(named("data"), name) is None
+    assert disk_names.check(make_config("data"), name) is None
 
 
 @pytest.mark.parametrize("name", ["", "7", "-1", "x" * 129, "a b", "a/b", "a\n", "a:b", UUID])
@@ -39,7 +39,7 @@ def test_what_cannot_be_told_from_an_index_or_a_uuid_is_refused(name: str) -> No
 
 
 def test_a_name_belongs_to_one_disk_and_who_has_it_is_not_said() -> None:
-    of = named("data")
+    of = make_config("data")
     with pytest.raises(errors.OpPrereqError, match="called 'data' already") as caught:
         disk_names.check(of, "data")
     text, code = caught.value.args

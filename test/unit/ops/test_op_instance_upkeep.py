@@ -27,7 +27,7 @@ WEB = "web.example.com"
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneProcess]:
+def cluster_with_os(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneProcess]:
     """With an OS ``tells`` that writes its environment onto the first disk."""
     made = OneProcess(tmp_path_factory.mktemp("upkeep") / "cluster", count=2)
     for where in made.paths.values():
@@ -44,9 +44,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneProcess]:
 
 
 @pytest.fixture
-def cluster(whole: OneProcess) -> Iterator[OneProcess]:
-    whole.log.clear()
-    whole.run(
+def cluster(cluster_with_os: OneProcess) -> Iterator[OneProcess]:
+    cluster_with_os.log.clear()
+    cluster_with_os.run(
         OpInstanceCreate(
             instance_name=WEB,
             mode=InstCreateMode.CREATE,
@@ -58,12 +58,12 @@ def cluster(whole: OneProcess) -> Iterator[OneProcess]:
             beparams={"memory": 64},
         )
     )
-    yield whole
-    whole.restart_daemons()
-    whole.run(OpInstanceRemove(instance_name=WEB, shutdown_timeout=0))
+    yield cluster_with_os
+    cluster_with_os.restart_daemons()
+    cluster_with_os.run(OpInstanceRemove(instance_name=WEB, shutdown_timeout=0))
 
 
-def told(cluster: OneProcess) -> dict[str, str]:
+def read_environment(cluster: OneProcess) -> dict[str, str]:
     """What the OS script was told last."""
     [disk] = cluster.instance(WEB).disks
     text = cluster.image(disk).read_bytes().partition(b"\0")[0].decode()
@@ -73,8 +73,8 @@ def told(cluster: OneProcess) -> dict[str, str]:
 def test_a_new_instance_tells_its_os_when_it_was_made(cluster: OneProcess) -> None:
     instance = cluster.instance(WEB)
     assert instance.ctime > 0
-    assert told(cluster)["INSTANCE_CTIME"] == str(instance.ctime)
-    assert float(told(cluster)["INSTANCE_MTIME"]) >= instance.ctime
+    assert read_environment(cluster)["INSTANCE_CTIME"] == str(instance.ctime)
+    assert float(read_environment(cluster)["INSTANCE_MTIME"]) >= instance.ctime
 
 
 def test_the_disks_of_an_instance_that_is_stopped_for_now_are_not_active(
@@ -101,7 +101,7 @@ def test_a_rename_to_the_same_name_only_tells_the_os(cluster: OneProcess) -> Non
     before = cluster.instance(WEB)
     assert cluster.run(OpInstanceRename(instance_name=WEB, new_name=WEB)) == WEB
     assert cluster.instance(WEB).disks == before.disks
-    assert told(cluster)["OLD_INSTANCE_NAME"] == WEB
+    assert read_environment(cluster)["OLD_INSTANCE_NAME"] == WEB
     assert cluster.problems == []
     assert cluster.held_locks() == []
 

@@ -20,7 +20,7 @@ def away(before: int = 2, after: int = 3, instance: str = "web1") -> Entry:
     return Entry(instance, *names, steps=(), runs=True)
 
 
-def moved(of: Config, where: str) -> Config:
+def move(of: Config, where: str) -> Config:
     of = change(of, primary_node=where)
     [disk] = of.disks.values()
     return of.apply([("disks", disk.uuid, base.replace(disk, nodes=(where,)))], [], None, mtime=3.0)
@@ -61,13 +61,13 @@ def homes(of: Config) -> tuple[dict[str, list[str]], dict[str, str]]:
 
 def test_who_is_still_away_comes_back() -> None:
     of = cluster(maintenance=remembered("node-2"))
-    assert homes(moved(of, "node-3")) == ({"web1": ["node2.example.com"]}, {})
+    assert homes(move(of, "node-3")) == ({"web1": ["node2.example.com"]}, {})
     assert homes(of) == ({}, {})  # it is at home
-    assert homes(moved(of, "node-4")) == ({}, {"web1": "it was moved by somebody else since"})
+    assert homes(move(of, "node-4")) == ({}, {"web1": "it was moved by somebody else since"})
 
 
 def test_who_has_no_home_any_more_stays() -> None:
-    of = moved(cluster(maintenance=remembered("node-9")), "node-3")
+    of = move(cluster(maintenance=remembered("node-9")), "node-3")
     assert homes(of) == ({}, {"web1": "a node that it came from was removed"})
 
 

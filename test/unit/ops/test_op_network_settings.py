@@ -35,7 +35,7 @@ def modified(network: network_settings.Network, **params: Any) -> network_settin
     return network_settings.change_network(network, found)
 
 
-def reserved(network: network_settings.Network) -> list[int]:
+def list_reserved(network: network_settings.Network) -> list[int]:
     """Last bytes of the addresses that no instance gets."""
     return [n for n, bit in enumerate(address_pool.make_external_map(network)) if bit == "1"]
 
@@ -52,7 +52,7 @@ def test_host_bits_do_not_count():
 
 @pytest.mark.parametrize(("check", "expected"), [(True, [0, 1, 2, 254, 255]), (False, [0, 255])])
 def test_addresses_of_nodes_and_cluster(check, expected):
-    assert reserved(added(network="192.0.2.0/24", conflicts_check=check)) == expected
+    assert list_reserved(added(network="192.0.2.0/24", conflicts_check=check)) == expected
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_empty_lists_of_addresses_change_nothing():
 
 def test_another_gateway_gives_the_old_one_back():
     network = added(gateway="198.51.100.1")
-    assert reserved(modified(network, gateway="198.51.100.2")) == [0, 2, 15]
-    assert reserved(modified(network, gateway="none")) == [0, 15]
-    assert reserved(modified(network, add_reserved_ips=["198.51.100.7"])) == [0, 1, 7, 15]
+    assert list_reserved(modified(network, gateway="198.51.100.2")) == [0, 2, 15]
+    assert list_reserved(modified(network, gateway="none")) == [0, 15]
+    assert list_reserved(modified(network, add_reserved_ips=["198.51.100.7"])) == [0, 1, 7, 15]
 
 
 def test_what_is_not_given_stays():

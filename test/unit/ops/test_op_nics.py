@@ -19,17 +19,17 @@ WEB = "web.example.com"
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneProcess]:
+def started_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneProcess]:
     made = OneProcess(tmp_path_factory.mktemp("nics") / "cluster", count=1)
     yield made
     made.close()
 
 
 @pytest.fixture
-def cluster(whole: OneProcess) -> Iterator[OneProcess]:
-    yield whole
-    for instance in list(whole.config.instances.values()):
-        whole.run(OpInstanceRemove(instance_name=instance.handle))
+def cluster(started_cluster: OneProcess) -> Iterator[OneProcess]:
+    yield started_cluster
+    for instance in list(started_cluster.config.instances.values()):
+        started_cluster.run(OpInstanceRemove(instance_name=instance.handle))
 
 
 def add(cluster: OneProcess, **card: Any) -> None:
@@ -47,7 +47,7 @@ def add(cluster: OneProcess, **card: Any) -> None:
     )
 
 
-def own(cluster: OneProcess) -> dict[str, Any]:
+def read_nic(cluster: OneProcess) -> dict[str, Any]:
     [nic] = cluster.instance(WEB).nics
     return nic.nicparams
 
@@ -58,16 +58,16 @@ def test_a_card_follows_the_default_of_the_cluster(
     cluster: OneProcess, key: str, word: str
 ) -> None:
     add(cluster, **{key: word})
-    assert own(cluster) == {}
+    assert read_nic(cluster) == {}
 
 
 @pytest.mark.parametrize("word", ["auto", "default"])
 def test_a_card_goes_back_to_the_default_of_the_cluster(cluster: OneProcess, word: str) -> None:
     add(cluster, mode="openvswitch", bridge="br7", vlan=".7")
-    assert own(cluster) == {"mode": "openvswitch", "link": "br7", "vlan": ".7"}
+    assert read_nic(cluster) == {"mode": "openvswitch", "link": "br7", "vlan": ".7"}
     back = NicChange.from_wire(["modify", 0, {"bridge": word, "mode": word}])
     cluster.run(OpInstanceSetParams(instance_name=WEB, nics=[back]))
-    assert own(cluster) == {"vlan": ".7"}
+    assert read_nic(cluster) == {"vlan": ".7"}
 
 
 def test_a_reservation_keeps_its_bridge_when_the_commit_says_auto(cluster: OneProcess) -> None:
@@ -83,7 +83,7 @@ def test_a_reservation_keeps_its_bridge_when_the_commit_says_auto(cluster: OnePr
     nics = [NicParams(bridge="br7")]
     cluster.run(OpInstanceCreate(**given, nics=nics, forthcoming=True))
     cluster.run(OpInstanceCreate(**given, nics=[NicParams(bridge="auto")], commit=True))
-    assert own(cluster) == {"link": "br7"}
+    assert read_nic(cluster) == {"link": "br7"}
 
 
 def test_the_default_of_the_cluster_itself_goes_back_to_the_builtin_one(

@@ -47,7 +47,7 @@ def add(cluster: OneProcess, name: str = WEB, **params: Any) -> None:
     do(cluster, "OP_INSTANCE_CREATE", instance_name=name, **{**usual, **params})
 
 
-def refused(cluster: OneProcess, text: str, **params: Any) -> None:
+def check_refused(cluster: OneProcess, text: str, **params: Any) -> None:
     with pytest.raises(errors.OpPrereqError, match=text):
         add(cluster, "other.example.com", **params)
 
@@ -126,7 +126,7 @@ def test_compression_tools_are_those_that_a_move_may_use(cluster: OneProcess) ->
 
 def test_blacklisted_os_is_not_installed(cluster: OneProcess) -> None:
     change(cluster, blacklisted_os=[["add", "noop"]])
-    refused(cluster, "noop")
+    check_refused(cluster, "noop")
     change(cluster, blacklisted_os=[["remove", "noop"]])
     add(cluster)
 
@@ -175,12 +175,12 @@ def test_ipolicy_of_cluster_and_group(
     cluster: OneProcess, policy: dict[str, Any], params: dict[str, Any], text: str
 ) -> None:
     change(cluster, ipolicy=policy)
-    refused(cluster, text, **params)
+    check_refused(cluster, text, **params)
     do(cluster, "OP_GROUP_ADD", group_name="free")
     # The group has the last word.
     change(cluster, ipolicy=dict.fromkeys(policy, "default"))
     do(cluster, "OP_GROUP_SET_PARAMS", group_name="default", ipolicy=policy)
-    refused(cluster, text, **params)
+    check_refused(cluster, text, **params)
 
 
 def test_default_iallocator_params_are_given_to_the_allocator(cluster: OneProcess) -> None:
@@ -191,7 +191,7 @@ def test_default_iallocator_params_are_given_to_the_allocator(cluster: OneProces
     (where / "mine").write_text(f"#!/bin/sh\necho \"$@\" >{told}\necho '{answer}'\n")
     (where / "mine").chmod(0o755)
     change(cluster, default_iallocator="mine", default_iallocator_params={"weight": "3"})
-    refused(cluster, "full", pnode=None)
+    check_refused(cluster, "full", pnode=None)
     assert "--weight=3" in told.read_text()
 
 

@@ -22,7 +22,7 @@ def shape(of: Config = CONFIG, **given: Any) -> Any:
     return policy.shape(of, of.instances["inst-web1"], **given)
 
 
-def limited(of: Config, group: str) -> Config:
+def limit(of: Config, group: str) -> Config:
     return put(of, "nodegroups", base.replace(of.groups[group], **STRICT))
 
 
@@ -48,14 +48,14 @@ def test_the_policy_of_the_group_of_the_primary_node_counts() -> None:
     group = CONFIG.nodes["node-2"].group
     item = CONFIG.instances["inst-web1"]
     assert policy.violations(CONFIG, item) == []
-    [text] = policy.violations(limited(CONFIG, group), item)
+    [text] = policy.violations(limit(CONFIG, group), item)
     assert "template file is not allowed" in text
     nowhere = base.replace(item, primary_node="")
-    assert policy.violations(limited(CONFIG, group), nowhere) == []
+    assert policy.violations(limit(CONFIG, group), nowhere) == []
 
 
 def test_a_change_names_whom_it_makes_break_the_policy() -> None:
-    after = limited(CONFIG, CONFIG.nodes["node-2"].group)
+    after = limit(CONFIG, CONFIG.nodes["node-2"].group)
     [text] = policy.find_new_violations(CONFIG, after)
     assert text.startswith("instance web1 violates the instance policy now: ")
     assert policy.find_new_violations(CONFIG, after, []) == []
@@ -63,7 +63,7 @@ def test_a_change_names_whom_it_makes_break_the_policy() -> None:
 
 
 def test_only_what_is_new_is_named() -> None:
-    before = limited(CONFIG, CONFIG.nodes["node-2"].group)
+    before = limit(CONFIG, CONFIG.nodes["node-2"].group)
     after = change(before, name="web1", beparams={"vcpus": 1000})
     [text] = policy.find_new_violations(before, after)
     assert "template" not in text

@@ -33,7 +33,7 @@ def sample(*places: str, **changes: Any) -> Config:
     return change(of, **values)
 
 
-def tried(job: int, number: int = 1, source: str = "node-2") -> Attempt:
+def make_attempt(job: int, number: int = 1, source: str = "node-2") -> Attempt:
     return Attempt(time=950.0, source=source, job=job, number=number)
 
 
@@ -100,7 +100,7 @@ def test_some_stay_whatever_is_asked(of: Config, text: str) -> None:
             f"tag {TAG}suspend stops automatic repairs",
         ),
         (
-            {"beparams": {"ha": "failover", "ha_attempts": 2}, "recovery": tried(51, 2)},
+            {"beparams": {"ha": "failover", "ha_attempts": 2}, "recovery": make_attempt(51, 2)},
             "it was tried 2 times, the last time by job 51",
         ),
     ],
@@ -149,20 +149,22 @@ def test_a_node_without_a_lease_ends_what_may_start_elsewhere_later() -> None:
     """The master may do so while nobody reaches the node to tell it of a change."""
     tags = (f"{TAG}failover", f"{TAG}suspend:1001")
     assert list_ended(sample(beparams={"ha": "tags"}, tags=tags)) == ["web1"]
-    assert list_ended(sample(recovery=tried(51, 9))) == ["web1"]
+    assert list_ended(sample(recovery=make_attempt(51, 9))) == ["web1"]
     assert list_ended(sample(admin_state=AdminState.DOWN)) == ["web1"]
 
 
 def test_an_attempt_is_awaited_and_repeated_up_to_a_limit() -> None:
-    waiting = plan(sample(recovery=tried(52)))
+    waiting = plan(sample(recovery=make_attempt(52)))
     assert [item.name for item in waiting.starting] == ["web1"]
     assert waiting.failovers == waiting.left == []
     allowed = {"ha": "failover", "ha_attempts": 3}
-    assert reason(sample(beparams=allowed, recovery=tried(51, 2))) == ""
-    assert "3 times" in reason(sample(beparams=allowed, recovery=tried(51, 3)))
+    assert reason(sample(beparams=allowed, recovery=make_attempt(51, 2))) == ""
+    assert "3 times" in reason(sample(beparams=allowed, recovery=make_attempt(51, 3)))
 
 
-@pytest.mark.parametrize("before", [tried(50, 9), tried(51, 9, source="node-3"), None])
+@pytest.mark.parametrize(
+    "before", [make_attempt(50, 9), make_attempt(51, 9, source="node-3"), None]
+)
 def test_only_attempts_since_this_death_count(before: Attempt | None) -> None:
     of = sample(recovery=before)
     item, dead = of.instances["inst-web1"], of.nodes["node-2"]
@@ -174,13 +176,13 @@ def test_only_attempts_since_this_death_count(before: Attempt | None) -> None:
 
 
 def test_attempts_are_counted() -> None:
-    of = sample(recovery=tried(51, 2))
+    of = sample(recovery=make_attempt(51, 2))
     found = recovery.count_attempt(of.instances["inst-web1"], of.nodes["node-2"], 60, NOW)
     assert (found.job, found.number) == (60, 3)
 
 
 def test_a_node_that_nothing_fenced_has_no_attempts() -> None:
-    item = sample(recovery=tried(51)).instances["inst-web1"]
+    item = sample(recovery=make_attempt(51)).instances["inst-web1"]
     assert recovery.find_attempt(item, node(2)) is None
 
 

@@ -51,7 +51,7 @@ def draft(*uuids: str, of: Config | None = None, **params: Any) -> Drafted:
     return reservation_draft.draft(ctx, create(**params), "uuid-1", nodes, kept)
 
 
-def refused(text: str) -> Any:
+def expect_refusal(text: str) -> Any:
     return pytest.raises(
         errors.OpPrereqError,
         match=text,
@@ -77,7 +77,7 @@ def refused(text: str) -> Any:
     ],
 )
 def test_what_cannot_be_reserved(given: dict[str, Any], text: str) -> None:
-    with refused(text):
+    with expect_refusal(text):
         reservation_draft.check_request(create(**given))
     reservation_draft.check_request(create(disks=[DiskParams(size=1)]))
 
@@ -137,7 +137,7 @@ def test_a_wrong_reservation(given: dict[str, Any], error: Any, text: str) -> No
 def test_a_place_is_bound_by_the_policy_of_its_group() -> None:
     small = {"beparams": {"memory": 1}, "disk_template": DiskTemplate.DISKLESS}
     of = with_cluster(cluster(), enabled_disk_templates=("file", "diskless"))
-    with refused("memory-size 1 is not between"):
+    with expect_refusal("memory-size 1 is not between"):
         draft("node-2", of=of, nics=[NicParams()], **small)
     assert draft("node-2", of=of, nics=[NicParams()], ignore_ipolicy=True, **small).disks == []
     assert draft(of=of, **small).instance.beparams == {"minmem": 1, "maxmem": 1}
@@ -220,14 +220,14 @@ def test_disks_without_a_place_have_the_template_that_is_asked_for() -> None:
     [disk] = draft(disks=[DiskParams(size=8)], disk_template=DiskTemplate.FILE).disks
     assert disk.dev_type is DiskTemplate.FILE
     of = with_cluster(cluster(), enabled_disk_templates=("file", "diskless"))
-    with refused("a diskless instance has no disks"):
+    with expect_refusal("a diskless instance has no disks"):
         draft(of=of, disks=[DiskParams(size=8)], disk_template=DiskTemplate.DISKLESS)
     assert draft("node-2", of=of, nics=[NicParams()], disk_template="diskless").disks == []
 
 
 @pytest.mark.parametrize("given", [{"file_driver": "loop"}, {"file_storage_dir": "a"}])
 def test_a_directory_needs_a_node(given: dict[str, Any]) -> None:
-    with refused("a file storage directory or driver needs a node; name one with --node"):
+    with expect_refusal("a file storage directory or driver needs a node; name one with --node"):
         draft(disks=[DiskParams(size=8)], **given)
     disks = {"disks": [DiskParams(size=2048)], "nics": [NicParams()]}
     found = draft("node-2", disk_template=DiskTemplate.FILE, **disks, **given)
@@ -240,9 +240,9 @@ def test_spindles_where_some_node_counts_them() -> None:
     disks = [DiskParams(size=8), DiskParams(size=8, spindles=2)]
     assert [disk.spindles for disk in draft(disks=disks).disks] == [None, 2]
     assert draft(disks=disks, group_name="rack1").disks[1].spindles == 2
-    with refused("disk 1: spindles cannot be specified"):
+    with expect_refusal("disk 1: spindles cannot be specified"):
         draft(disks=disks, group_name="default")
-    with refused("disk 0: spindles cannot be specified"):
+    with expect_refusal("disk 0: spindles cannot be specified"):
         draft(of=config(node(2)), disks=disks[1:])
 
 
@@ -250,5 +250,5 @@ def test_spindles_on_nodes_that_are_known() -> None:
     of, item = cluster(), DiskParams(size=8, spindles=2)
     reservation_draft.check_spindles(of, 0, item, ["node-3"])
     reservation_draft.check_spindles(of, 0, DiskParams(size=8), ["node-2"])
-    with refused("disk 4: spindles cannot be specified"):
+    with expect_refusal("disk 4: spindles cannot be specified"):
         reservation_draft.check_spindles(of, 4, item, ["node-2"])

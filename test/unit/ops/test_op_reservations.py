@@ -37,7 +37,7 @@ def create(name: str = WEB, **given: Any) -> OpInstanceCreate:
     return OpInstanceCreate(instance_name=name, **values)
 
 
-def placed(name: str = WEB, **given: Any) -> OpInstanceCreate:
+def make_placed(name: str = WEB, **given: Any) -> OpInstanceCreate:
     return create(
         name,
         **{
@@ -53,21 +53,21 @@ def placed(name: str = WEB, **given: Any) -> OpInstanceCreate:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneProcess]:
+def started_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneProcess]:
     made = OneProcess(tmp_path_factory.mktemp("reservations") / "cluster", count=2)
     yield made
     made.close()
 
 
 @pytest.fixture
-def cluster(whole: OneProcess) -> Iterator[OneProcess]:
-    yield whole
-    for instance in list(whole.config.instances.values()):
-        whole.run(OpInstanceRemove(instance_name=instance.handle))
-    for where in whole.paths.values():
+def cluster(started_cluster: OneProcess) -> Iterator[OneProcess]:
+    yield started_cluster
+    for instance in list(started_cluster.config.instances.values()):
+        started_cluster.run(OpInstanceRemove(instance_name=instance.handle))
+    for where in started_cluster.paths.values():
         (where.conf / "fake-hypervisor.json").unlink(missing_ok=True)
-    assert whole.images() == []
-    assert whole.problems == []
+    assert started_cluster.images() == []
+    assert started_cluster.problems == []
 
 
 def commit(cluster: OneProcess, **given: Any) -> Any:
@@ -79,7 +79,7 @@ def commit(cluster: OneProcess, **given: Any) -> Any:
 
 def reserve_until(cluster: OneProcess, seconds: float) -> None:
     end = time.time() + 3600
-    cluster.run(OpReservationAdd(instances=[placed()], owner="alice", expires=end))
+    cluster.run(OpReservationAdd(instances=[make_placed()], owner="alice", expires=end))
     instance = cluster.instance(WEB)
     assert instance.reservation is not None
     kept = base.replace(instance.reservation, expires=time.time() + seconds)
@@ -124,7 +124,7 @@ def test_the_end_gives_the_place_back(cluster: OneProcess) -> None:
     ],
 )
 def test_wrong_times_are_refused(cluster: OneProcess, given: dict[str, Any], text: str) -> None:
-    cluster.run(placed())
+    cluster.run(make_placed())
     with pytest.raises(errors.OpPrereqError, match=text):
         cluster.run(OpReservationSetParams(instance_name=WEB, **given))
 
@@ -146,7 +146,7 @@ def test_wrong_times_are_refused(cluster: OneProcess, given: dict[str, Any], tex
 def test_a_commit_cannot_change_what_is_reserved(
     cluster: OneProcess, given: dict[str, Any], text: str
 ) -> None:
-    cluster.run(placed())
+    cluster.run(make_placed())
     with pytest.raises(errors.OpPrereqError, match=text):
         commit(cluster, **given)
     assert cluster.instance(WEB).forthcoming
@@ -154,8 +154,8 @@ def test_a_commit_cannot_change_what_is_reserved(
 
 
 def test_a_commit_may_say_everything_again(cluster: OneProcess) -> None:
-    cluster.run(placed())
-    again = placed(forthcoming=False, commit=True)
+    cluster.run(make_placed())
+    again = make_placed(forthcoming=False, commit=True)
     assert cluster.run(again) == ["node1.example.com"]
     assert cluster.running(WEB) == ["node1"]
 
@@ -190,11 +190,11 @@ def test_a_commit_that_fails_takes_away_what_it_added(
 def test_a_name_that_does_not_resolve_is_refused(
     cluster: OneProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unknown(_name: str) -> str:
+    def fail_to_resolve(_name: str) -> str:
         raise errors.ResolverError("no such host")
 
-    monkeypatch.setattr("ganeti.net.resolve.address", unknown)
-    cluster.run(placed())
+    monkeypatch.setattr("ganeti.net.resolve.address", fail_to_resolve)
+    cluster.run(make_placed())
     with pytest.raises(errors.OpPrereqError, match=r"has no address .*no such host"):
         commit(cluster, name_check=True)
 
@@ -210,7 +210,7 @@ def test_reserving_and_committing_at_once_makes_no_sense(cluster: OneProcess) ->
 
 
 def test_disks_are_added_resized_and_removed_on_paper(cluster: OneProcess) -> None:
-    cluster.run(placed())
+    cluster.run(make_placed())
 
     def change(action: DdmFull, index: int, **params: Any) -> None:
         wanted = DiskChange(action, index, DiskParams(**params))
@@ -235,11 +235,11 @@ def test_what_is_reserved_counts_for_all_who_come_later(cluster: OneProcess) -> 
     rules = {"memory_free": 100, "memory_total": 1000}
     path: Path = cluster.paths["node1"].conf / "fake-hypervisor.json"
     path.write_text(json.dumps({"node_info": {"*": {"lie": rules}}}))
-    cluster.run(placed())
+    cluster.run(make_placed())
     text = r"free 36 MiB \(100 MiB less 64 MiB that are reserved for web.example.com\)"
     for wrong in (
-        placed("a.example.com"),
-        placed("b.example.com", forthcoming=False),
+        make_placed("a.example.com"),
+        make_placed("b.example.com", forthcoming=False),
         OpInstanceSetParams(instance_name=WEB, beparams={"memory": 101}),
     ):
         with pytest.raises(errors.OpPrereqError, match="not enough memory on node node1") as err:
@@ -252,13 +252,19 @@ def test_what_is_reserved_counts_for_all_who_come_later(cluster: OneProcess) -> 
 
 def test_a_batch_is_all_or_nothing(cluster: OneProcess) -> None:
     for wrong, text in (
-        ([placed(), placed()], "is in the list twice"),
-        ([placed(), placed("b.example.com", pnode="node9")], "node9"),
-        ([placed(), placed("b.example.com", disks=[DiskParams(size=1 << 20)])], "not enough space"),
-        ([placed(), placed("b.example.com", disks=[DiskParams(size=1, adopt="x")])], "adopt"),
+        ([make_placed(), make_placed()], "is in the list twice"),
+        ([make_placed(), make_placed("b.example.com", pnode="node9")], "node9"),
+        (
+            [make_placed(), make_placed("b.example.com", disks=[DiskParams(size=1 << 20)])],
+            "not enough space",
+        ),
+        (
+            [make_placed(), make_placed("b.example.com", disks=[DiskParams(size=1, adopt="x")])],
+            "adopt",
+        ),
         ([], "nothing to reserve"),
     ):
         with pytest.raises(errors.OpPrereqError, match=text):
             cluster.run(OpReservationAdd(instances=wrong))
         assert cluster.config.instances == {}
-    assert len(cluster.run(OpReservationAdd(instances=[placed("")] * 3))) == 3
+    assert len(cluster.run(OpReservationAdd(instances=[make_placed("")] * 3))) == 3

@@ -29,7 +29,7 @@ OBJECT = base.replace(DISK, uuid="disk-o", dev_type=DiskTemplate.RBD, logical_id
 DEVICE = base.replace(DISK, uuid="disk-d", dev_type=DiskTemplate("blockdev"))
 
 
-def taken(name: str, number: int = 1, **more: Any) -> Snapshot:
+def make_snapshot(name: str, number: int = 1, **more: Any) -> Snapshot:
     return Snapshot(uuid=f"uuid-{number}", name=name, created=1.0, **more)
 
 
@@ -40,7 +40,7 @@ def instance(*made: Snapshot) -> Instance:
 
 @pytest.mark.parametrize("name", ["a", "before-upgrade", "3.2+x_y", "a" * 63])
 def test_names_that_can_be(name: str) -> None:
-    snapshots.check_new_name(instance(taken("other")), name)
+    snapshots.check_new_name(instance(make_snapshot("other")), name)
 
 
 @pytest.mark.parametrize("name", ["", "-a", ".a", "a b", "a/b", "a" * 64])
@@ -58,15 +58,15 @@ def test_long_names_are_quoted_in_part() -> None:
 
 def test_a_name_is_used_once_and_the_number_is_limited() -> None:
     with pytest.raises(errors.OpPrereqError, match=r"web1 has a snapshot 'old' already"):
-        snapshots.check_new_name(instance(taken("old")), "old")
-    many = [taken(f"s{number}", number) for number in range(snapshots.MOST)]
+        snapshots.check_new_name(instance(make_snapshot("old")), "old")
+    many = [make_snapshot(f"s{number}", number) for number in range(snapshots.MOST)]
     snapshots.check_new_name(instance(*many[1:]), "new")
     with pytest.raises(errors.OpPrereqError, match=r"has 32 snapshots, which is the limit"):
         snapshots.check_new_name(instance(*many), "new")
 
 
 def test_a_snapshot_is_found_by_name_or_uuid() -> None:
-    of = instance(taken("old"), taken("new", 2))
+    of = instance(make_snapshot("old"), make_snapshot("new", 2))
     assert snapshots.find(of, "new").uuid == "uuid-2"
     assert snapshots.find(of, "uuid-1").name == "old"
     with pytest.raises(errors.OpPrereqError, match=r"has no snapshot 'odl'.*old"):
@@ -74,7 +74,7 @@ def test_a_snapshot_is_found_by_name_or_uuid() -> None:
 
 
 def test_an_interrupted_snapshot_is_not_ready() -> None:
-    of = instance(taken("old"), taken("new", 2, creating=7))
+    of = instance(make_snapshot("old"), make_snapshot("new", 2, creating=7))
     assert snapshots.find_ready(of, "old").name == "old"
     with pytest.raises(errors.OpPrereqError, match=r"job 7 .*snapshot remove web1 new"):
         snapshots.find_ready(of, "new")
@@ -124,18 +124,20 @@ def test_of_nothing_and_of_devices_of_others_there_is_no_snapshot() -> None:
 def test_snapshots_bind_disks() -> None:
     snapshots.check_none(instance(), "first")
     with pytest.raises(errors.OpPrereqError, match=r"remove them first: .*remove web1 old new"):
-        snapshots.check_none(instance(taken("old"), taken("new", 2)), "first")
+        snapshots.check_none(instance(make_snapshot("old"), make_snapshot("new", 2)), "first")
 
 
 def test_a_disk_with_a_copy_stays() -> None:
     copy = FrozenDisk(disk="disk-a", volume="v", size=10)
-    of = instance(taken("none"), taken("old", 2, disks=(copy,)))
+    of = instance(make_snapshot("none"), make_snapshot("old", 2, disks=(copy,)))
     snapshots.check_detachable(of, VOLUME)
     with pytest.raises(errors.OpPrereqError, match=r"'old' of instance web1 has a copy of disk/0"):
         snapshots.check_detachable(of, DISK)
 
 
 def test_an_interrupted_revert_must_end_before_a_start() -> None:
-    snapshots.check_complete(instance(taken("old")))
+    snapshots.check_complete(instance(make_snapshot("old")))
     with pytest.raises(errors.OpPrereqError, match=r"job 9 .*revert web1 new"):
-        snapshots.check_complete(instance(taken("old"), taken("new", 2, reverting=9)))
+        snapshots.check_complete(
+            instance(make_snapshot("old"), make_snapshot("new", 2, reverting=9))
+        )

@@ -76,13 +76,13 @@ def watch(monkeypatch):
         ctx = SimpleNamespace(clock=clock, log=said.append, warn=said.append, job=job)
         left = list(answers)
 
-        def look(_ctx: Any, _instance: Any, _disks: Any) -> sync.State:
+        def read_state(_ctx: Any, _instance: Any, _disks: Any) -> sync.State:
             found = left.pop(0) if len(left) > 1 else left[0]
             if isinstance(found, Exception):
                 raise found
             return sync.judge(["disk/0"], [found])
 
-        monkeypatch.setattr(sync, "query_state", look)
+        monkeypatch.setattr(sync, "query_state", read_state)
         disk = SimpleNamespace(iv_name="disk/0", size=1000)
         watch = sync._Watch(
             ctx,

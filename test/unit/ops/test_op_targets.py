@@ -64,11 +64,11 @@ def take(
         return seen, end.value
 
 
-def without(table: str, uuid: str) -> Callable[[Config], Config]:
+def remove(table: str, uuid: str) -> Callable[[Config], Config]:
     return lambda of: of.apply([], [(table, uuid)], None, mtime=3.0)
 
 
-def renamed(table: str, item: Any) -> Callable[[Config], Config]:
+def rename_item(table: str, item: Any) -> Callable[[Config], Config]:
     return lambda of: put(of, table, base.replace(item, name="other"))
 
 
@@ -77,7 +77,7 @@ def test_a_network_is_locked_and_read_again() -> None:
     assert (seen, found.uuid) == (["network/net-lan"], "net-lan")
 
 
-@pytest.mark.parametrize("edit", [without("networks", "net-lan"), renamed("networks", LAN)])
+@pytest.mark.parametrize("edit", [remove("networks", "net-lan"), rename_item("networks", LAN)])
 def test_a_network_that_goes_while_the_job_waits(edit: Callable[[Config], Config]) -> None:
     with pytest.raises(errors.OpPrereqError, match="network 'lan' was removed or renamed while"):
         take(cluster(), lambda ctx: network.lock(ctx, "lan"), edit)
@@ -137,7 +137,7 @@ def test_nodes_that_go_while_the_job_waits() -> None:
         take(
             of,
             lambda ctx: node_target.lock_several(ctx, ["node2.example.com"], shared=False),
-            without("nodes", "node-2"),
+            remove("nodes", "node-2"),
         )
 
 

@@ -357,7 +357,7 @@ def script_missing(cluster: OneProcess, _monkey: Monkey) -> Subject:
     return NODE2
 
 
-def other_software(_cluster: OneProcess, monkey: Monkey) -> Subject:
+def install_other_software(_cluster: OneProcess, monkey: Monkey) -> Subject:
     old = {"PROTOCOL_VERSION": 2160000, "RELEASE_VERSION": "2.16.0"}
     monkey.setattr(node_verify, "constants", SimpleNamespace(**{**vars(constants), **old}))
     return NODE2
@@ -431,7 +431,7 @@ SITUATIONS: dict[str, Callable[[OneProcess, Monkey], Subject]] = {
     "ENODESSH": log_in_refused,
     "ENODETIME": clocks_apart,
     "ENODEUSERSCRIPTS": script_missing,
-    "ENODEVERSION": other_software,
+    "ENODEVERSION": install_other_software,
 }
 #: Codes whose situation is not an error: the cluster works on.
 WARNINGS = {"EINSTANCEPOLICY", "EINSTANCESPLITGROUPS"}
@@ -514,12 +514,12 @@ def test_the_secondary_node_has_the_memory_for_a_failover(cluster: OneProcess) -
     add_disk(cluster, DiskTemplate.DRBD, 2, 3)
     put(cluster, cluster.instance(WEB), admin_state=AdminState.UP)
 
-    def told() -> list[str]:
+    def list_findings() -> list[str]:
         return [line for line in run(cluster) if "ENODEN1" in line]
 
-    assert told() == []
+    assert list_findings() == []
     script(cluster, "node3", node_info={"memory_free": 63})
-    assert told() == [
+    assert list_findings() == [
         "  - ERROR:ENODEN1:node:node3.example.com:if node node2.example.com fails, 64 MiB of"
         f" memory are needed here for 1 instance ({WEB}), but only 63 MiB are free"
     ]
@@ -528,7 +528,7 @@ def test_the_secondary_node_has_the_memory_for_a_failover(cluster: OneProcess) -
     cluster.run(OpClusterVerifyGroup(group_name="default", skip_checks=skipped, error_codes=True))
     assert not any("ENODEN1" in line for line in cluster.log[before:])
     put(cluster, cluster.instance(WEB), beparams={"auto_balance": False})
-    assert told() == []
+    assert list_findings() == []
 
 
 # files ------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ def disk(of: Config, name: str) -> Disk:
     return of.disks[f"disk-{name}"]  # type: ignore[index]
 
 
-def found(of: Config) -> list[tuple[str, str | None, str]]:
+def list_parts(of: Config) -> list[tuple[str, str | None, str]]:
     """Node, instance and disk of each place."""
     nodes = sorted(
         (n for n in of.nodes.values() if n.name != "node1.example.com"), key=lambda n: n.uuid
@@ -31,13 +31,13 @@ def found(of: Config) -> list[tuple[str, str | None, str]]:
     )
 
 
-def bare(uuid: str, kind: DiskTemplate, *nodes: str, **more: Any) -> Disk:
+def make_disk(uuid: str, kind: DiskTemplate, *nodes: str, **more: Any) -> Disk:
     return Disk(uuid=uuid, dev_type=kind, logical_id=("a", "b"), nodes=nodes, size=8, **more)  # type: ignore[arg-type]
 
 
 def test_a_mirrored_disk_is_on_both_nodes_and_a_file_on_one() -> None:
     of = with_instance(with_instance(config(*NODES), "web1", "node-2", "node-3"), "web2", "node-4")
-    assert found(of) == [
+    assert list_parts(of) == [
         ("node-2", "web1", "disk-web1"),
         ("node-3", "web1", "disk-web1"),
         ("node-4", "web2", "disk-web2"),
@@ -46,15 +46,15 @@ def test_a_mirrored_disk_is_on_both_nodes_and_a_file_on_one() -> None:
 
 def test_what_is_only_reserved_is_nowhere() -> None:
     of = with_instance(config(*NODES), "web1", "node-2", forthcoming=True)
-    of = put(of, "disks", bare("disk-own", DiskTemplate.PLAIN, "node-3", forthcoming=True))
-    assert found(of) == []
+    of = put(of, "disks", make_disk("disk-own", DiskTemplate.PLAIN, "node-3", forthcoming=True))
+    assert list_parts(of) == []
 
 
 def test_a_file_that_all_nodes_reach_is_looked_for_where_it_is_used() -> None:
     of = with_instance(config(*NODES), "web1", "node-3")
     of = put(of, "disks", base.replace(disk(of, "web1"), dev_type=DiskTemplate.SHAREDFILE))
-    of = put(of, "disks", bare("disk-own", DiskTemplate.SHAREDFILE))
-    assert found(of) == [("node-2", None, "disk-own"), ("node-3", "web1", "disk-web1")]
+    of = put(of, "disks", make_disk("disk-own", DiskTemplate.SHAREDFILE))
+    assert list_parts(of) == [("node-2", None, "disk-own"), ("node-3", "web1", "disk-web1")]
     assert disk_parts.places_of(of, []) == []
 
 
@@ -65,7 +65,7 @@ def test_a_finding_is_about_the_instance_or_else_about_the_disk() -> None:
         "web1",
         "disk/0",
     )
-    own = bare("disk-own", DiskTemplate.PLAIN, "node-2")
+    own = make_disk("disk-own", DiskTemplate.PLAIN, "node-2")
     assert disk_parts.subject_of(None, own) == ("disk", "disk-own", "it")
     assert disk_parts.subject_of(None, base.replace(own, name="data")) == (
         "disk",
@@ -84,7 +84,7 @@ def test_a_finding_is_about_the_instance_or_else_about_the_disk() -> None:
 )
 def test_which_sizes_are_asked_for(kind: DiskTemplate, attached: bool, detached: bool) -> None:
     of = with_instance(config(*NODES), "web1", "node-2")
-    item = bare("disk-1", kind, "node-2")
+    item = make_disk("disk-1", kind, "node-2")
     assert disk_parts.is_measured((NODES[0], of.instance("web1"), item)) == attached
     assert disk_parts.is_measured((NODES[0], None, item)) == detached
 

@@ -14,11 +14,11 @@ from ganeti.ops.verification import guests
 
 
 @pytest.fixture
-def found() -> Findings:
+def findings() -> Findings:
     return Findings()
 
 
-def one(*more: Any, **changes: Any) -> Config:
+def make_config(*more: Any, **changes: Any) -> Config:
     """A cluster of three nodes with the instance ``web1`` on ``node2``."""
     return change(with_instance(config(node(2), node(3), *more), "web1", "node-2"), **changes)
 
@@ -27,68 +27,68 @@ def one(*more: Any, **changes: Any) -> Config:
 
 
 def plugged(
-    found: Findings, disks: Any, *, now: Config | None = None, busy: tuple[str, ...] = ()
+    findings: Findings, disks: Any, *, now: Config | None = None, busy: tuple[str, ...] = ()
 ) -> list[str]:
-    of = one()
+    of = make_config()
     answers = {"node-2": {"guest-disks": disks}, "node-3": {"guest-disks": "no answer"}}
-    guests.disks(found.report, of, now or of, of.nodes.values(), answers, busy)
-    return found.lines
+    guests.disks(findings.report, of, now or of, of.nodes.values(), answers, busy)
+    return findings.lines
 
 
-def test_a_guest_without_a_disk_of_its_instance(found: Findings) -> None:
-    assert plugged(found, {"web1": []}) == [
+def test_a_guest_without_a_disk_of_its_instance(findings: Findings) -> None:
+    assert plugged(findings, {"web1": []}) == [
         "WARNING:EINSTANCELAYOUT:instance:web1:its guest runs without disk/0 (disk-web1); to give"
         " it: gnt-instance reboot --type=full web1"
     ]
-    assert found.report.ok
+    assert findings.report.ok
 
 
-def test_a_guest_with_a_disk_of_somebody_else(found: Findings) -> None:
-    assert plugged(found, {"web1": ["disk-web1", "other"]}) == [
+def test_a_guest_with_a_disk_of_somebody_else(findings: Findings) -> None:
+    assert plugged(findings, {"web1": ["disk-web1", "other"]}) == [
         "ERROR:EINSTANCELAYOUT:instance:web1:its guest has disk other, which is not its own; to"
         " end that: gnt-instance reboot --type=full web1"
     ]
-    assert not found.report.ok
+    assert not findings.report.ok
 
 
-def test_guests_that_changed_while_they_were_asked_are_left_out(found: Findings) -> None:
+def test_guests_that_changed_while_they_were_asked_are_left_out(findings: Findings) -> None:
     wrong = {"web1": ["other"]}
-    assert plugged(found, {"web1": ["disk-web1"]}) == []
-    assert plugged(found, {"db1": ["other"]}) == []
-    assert plugged(found, wrong, busy=("web1",)) == []
-    assert plugged(found, wrong, now=one(disks=())) == []
-    assert plugged(found, wrong, now=one(primary_node="node-3")) == []
-    assert plugged(found, wrong, now=config(node(2), node(3))) == []
-    assert plugged(found, wrong) != []
+    assert plugged(findings, {"web1": ["disk-web1"]}) == []
+    assert plugged(findings, {"db1": ["other"]}) == []
+    assert plugged(findings, wrong, busy=("web1",)) == []
+    assert plugged(findings, wrong, now=make_config(disks=())) == []
+    assert plugged(findings, wrong, now=make_config(primary_node="node-3")) == []
+    assert plugged(findings, wrong, now=config(node(2), node(3))) == []
+    assert plugged(findings, wrong) != []
 
 
 # nodes --------------------------------------------------------------------------------------------
 
 
-def state(found: Findings, of: Config, **running: list[str]) -> list[str]:
+def state(findings: Findings, of: Config, **running: list[str]) -> list[str]:
     names = {key.replace("_", "-"): value for key, value in running.items()}
-    guests.state(found.report, of, of.instances["inst-web1"], names)
-    return found.lines
+    guests.state(findings.report, of, of.instances["inst-web1"], names)
+    return findings.lines
 
 
-def test_an_instance_that_does_not_run(found: Findings) -> None:
-    wanted = one(admin_state=AdminState.UP)
-    assert state(found, one(), node_2=[]) == []
-    assert state(found, wanted, node_2=["web1"]) == []
-    assert state(found, wanted, node_3=[]) == []  # node2 has not told
-    assert state(found, wanted, node_2=["db1"]) == [
+def test_an_instance_that_does_not_run(findings: Findings) -> None:
+    wanted = make_config(admin_state=AdminState.UP)
+    assert state(findings, make_config(), node_2=[]) == []
+    assert state(findings, wanted, node_2=["web1"]) == []
+    assert state(findings, wanted, node_3=[]) == []  # node2 has not told
+    assert state(findings, wanted, node_2=["db1"]) == [
         "ERROR:EINSTANCEDOWN:instance:web1:should run on its primary node node2.example.com, but"
         " does not; to start it: gnt-instance startup web1"
     ]
 
 
-def test_an_instance_of_an_offline_node(found: Findings) -> None:
+def test_an_instance_of_an_offline_node(findings: Findings) -> None:
     def offline(state: AdminState) -> Config:
-        of = one(admin_state=state)
+        of = make_config(admin_state=state)
         return put(of, "nodes", base.replace(of.nodes["node-2"], offline=True))
 
-    assert state(found, offline(AdminState.DOWN)) == []
-    assert state(found, offline(AdminState.UP)) == [
+    assert state(findings, offline(AdminState.DOWN)) == []
+    assert state(findings, offline(AdminState.UP)) == [
         "ERROR:EINSTANCEBADNODE:instance:web1:should run, but its primary node node2.example.com"
         " is offline"
     ]
@@ -109,15 +109,17 @@ def test_an_instance_of_an_offline_node(found: Findings) -> None:
         ),
     ],
 )
-def test_an_instance_that_runs_elsewhere(found: Findings, here: list[str], text: str) -> None:
-    assert state(found, one(), node_2=here, node_3=["web1"]) == [
+def test_an_instance_that_runs_elsewhere(findings: Findings, here: list[str], text: str) -> None:
+    assert state(findings, make_config(), node_2=here, node_3=["web1"]) == [
         f"ERROR:EINSTANCEWRONGNODE:instance:web1:{text}"
     ]
 
 
-def test_guests_of_no_instance(found: Findings) -> None:
-    guests.check_unknown(found.report, one(), {"node-2": ["web1"], "node-3": ["z", "web1", "a"]})
-    assert found.lines == [
+def test_guests_of_no_instance(findings: Findings) -> None:
+    guests.check_unknown(
+        findings.report, make_config(), {"node-2": ["web1"], "node-3": ["z", "web1", "a"]}
+    )
+    assert findings.lines == [
         f"ERROR:ENODEORPHANINSTANCE:node:node3.example.com:instance {name} runs here but is not in"
         " the configuration"
         for name in ("a", "z")

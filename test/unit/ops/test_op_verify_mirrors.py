@@ -15,7 +15,7 @@ from ganeti.rpc.objects import BlockDevStatus
 
 
 @pytest.fixture
-def found() -> Findings:
+def findings() -> Findings:
     return Findings()
 
 
@@ -29,11 +29,11 @@ def mirrored(minor: int = 4, **changes: Any) -> Config:
 
 
 def drbd_list(
-    found: Findings, of: Config, minors: Any, *, now: Config | None = None, **more: Any
+    findings: Findings, of: Config, minors: Any, *, now: Config | None = None, **more: Any
 ) -> list[str]:
     answers = {"drbd-list": minors, "drbd-helper": [True, "/bin/true"], **more}
-    mirrors.node(found.report, of, now or of, of.nodes["node-2"], answers)
-    return found.lines
+    mirrors.node(findings.report, of, now or of, of.nodes["node-2"], answers)
+    return findings.lines
 
 
 def test_drbd_is_asked_for_where_it_is_used() -> None:
@@ -43,32 +43,32 @@ def test_drbd_is_asked_for_where_it_is_used() -> None:
     assert mirrors.checks(mirrored()).keys() == asked
 
 
-def test_a_minor_that_should_be_active(found: Findings) -> None:
-    assert drbd_list(found, mirrored(), [4]) == []
+def test_a_minor_that_should_be_active(findings: Findings) -> None:
+    assert drbd_list(findings, mirrored(), [4]) == []
     for of in (mirrored(disks_active=False), mirrored(forthcoming=True), mirrored(disks=())):
-        assert drbd_list(found, of, []) == []
-    assert drbd_list(found, mirrored(), [], now=mirrored(disks_active=False)) == []
-    assert drbd_list(found, mirrored(), []) == [
+        assert drbd_list(findings, of, []) == []
+    assert drbd_list(findings, mirrored(), [], now=mirrored(disks_active=False)) == []
+    assert drbd_list(findings, mirrored(), []) == [
         "ERROR:ENODEDRBD:node:node2.example.com:drbd minor 4 of disk disk-web1 of web1 is not"
         " active"
     ]
 
 
-def test_a_minor_that_nothing_has(found: Findings) -> None:
-    assert drbd_list(found, mirrored(), [4, 5, 6], now=mirrored(minor=5)) == [
+def test_a_minor_that_nothing_has(findings: Findings) -> None:
+    assert drbd_list(findings, mirrored(), [4, 5, 6], now=mirrored(minor=5)) == [
         "ERROR:ENODEDRBD:node:node2.example.com:unallocated drbd minor 6 is in use; if nothing"
         " needs it: drbdsetup secondary 6 && drbdsetup down resource6"
     ]
 
 
-def test_a_node_that_cannot_tell_its_minors(found: Findings) -> None:
+def test_a_node_that_cannot_tell_its_minors(findings: Findings) -> None:
     of = mirrored()
-    assert drbd_list(found, of, "no module") == [
+    assert drbd_list(findings, of, "no module") == [
         "ERROR:ENODEDRBD:node:node2.example.com:DRBD devices: no module"
     ]
-    mirrors.node(found.report, of, of, of.nodes["node-2"], {})
-    mirrors.node(found.report, of, of, node(9, vm_capable=False), {"drbd-list": "no module"})
-    assert len(found.lines) == 1
+    mirrors.node(findings.report, of, of, of.nodes["node-2"], {})
+    mirrors.node(findings.report, of, of, node(9, vm_capable=False), {"drbd-list": "no module"})
+    assert len(findings.lines) == 1
 
 
 @pytest.mark.parametrize(
@@ -80,27 +80,29 @@ def test_a_node_that_cannot_tell_its_minors(found: Findings) -> None:
         ((True, "/bin/false"), "wrong drbd usermode helper: /bin/false instead of /bin/true"),
     ],
 )
-def test_the_helper_of_drbd(found: Findings, answer: Any, text: str | None) -> None:
+def test_the_helper_of_drbd(findings: Findings, answer: Any, text: str | None) -> None:
     line = f"ERROR:ENODEDRBDHELPER:node:node2.example.com:{text}"
-    assert drbd_list(found, mirrored(), [4], **{"drbd-helper": answer}) == ([line] if text else [])
+    assert drbd_list(findings, mirrored(), [4], **{"drbd-helper": answer}) == (
+        [line] if text else []
+    )
 
 
-def test_without_a_helper_none_is_wrong(found: Findings) -> None:
+def test_without_a_helper_none_is_wrong(findings: Findings) -> None:
     of = with_cluster(mirrored(), drbd_usermode_helper=None)
-    assert drbd_list(found, of, [4], **{"drbd-helper": [False, "x"]}) == []
+    assert drbd_list(findings, of, [4], **{"drbd-helper": [False, "x"]}) == []
 
 
-def test_nodes_with_another_version_of_drbd(found: Findings) -> None:
+def test_nodes_with_another_version_of_drbd(findings: Findings) -> None:
     nodes = [node(1), node(2), node(3), node(4, vm_capable=False), node(5), node(6)]
     texts = ["9.2.1", "8.4.11", "9.2.1", "7.0", "no module"]
     answers = {item.uuid: {"drbd-version": text} for item, text in zip(nodes, texts)}
-    mirrors.versions(found.report, nodes, answers)
-    assert found.lines == [
+    mirrors.versions(findings.report, nodes, answers)
+    assert findings.lines == [
         "ERROR:ENODEDRBDVERSION:node:node2.example.com:DRBD 8.4.11, most nodes have 9.2.1"
     ]
-    mirrors.versions(found.report, [nodes[0], *nodes[2:]], answers)
-    mirrors.versions(found.report, nodes, {})
-    assert len(found.lines) == 1
+    mirrors.versions(findings.report, [nodes[0], *nodes[2:]], answers)
+    mirrors.versions(findings.report, nodes, {})
+    assert len(findings.lines) == 1
 
 
 def test_disks_that_are_looked_at() -> None:
@@ -112,11 +114,11 @@ def test_disks_that_are_looked_at() -> None:
     assert not mirrors.is_looked_at(instance, base.replace(disk, dev_type=DiskTemplate.FILE))
 
 
-def copy(found: Findings, answer: tuple[bool, Any], number: int = 2) -> list[str]:
+def copy(findings: Findings, answer: tuple[bool, Any], number: int = 2) -> list[str]:
     of = mirrored()
     [disk], instance = of.disks.values(), of.instances["inst-web1"]
-    mirrors.state(found.report, of.nodes[f"node-{number}"], instance, disk, answer)
-    return found.lines
+    mirrors.state(findings.report, of.nodes[f"node-{number}"], instance, disk, answer)
+    return findings.lines
 
 
 def degraded(local: int, **more: Any) -> tuple[bool, BlockDevStatus]:
@@ -164,14 +166,14 @@ _DISK = "EINSTANCEFAULTYDISK:instance:web1:disk/0 on node"
     ],
 )
 def test_a_copy_that_is_bad(
-    found: Findings, answer: tuple[bool, Any], number: int, line: str
+    findings: Findings, answer: tuple[bool, Any], number: int, line: str
 ) -> None:
-    assert copy(found, answer, number) == [line]
-    assert found.report.ok == line.startswith("WARNING")
+    assert copy(findings, answer, number) == [line]
+    assert findings.report.ok == line.startswith("WARNING")
 
 
-def test_a_copy_that_is_good(found: Findings) -> None:
-    assert copy(found, (True, BlockDevStatus(dev_path="/dev/drbd4"))) == []
+def test_a_copy_that_is_good(findings: Findings) -> None:
+    assert copy(findings, (True, BlockDevStatus(dev_path="/dev/drbd4"))) == []
 
 
 @pytest.mark.parametrize(
@@ -183,12 +185,12 @@ def test_a_copy_that_is_good(found: Findings) -> None:
     ],
 )
 def test_two_complete_copies_that_are_not_connected_are_told_apart(
-    found: Findings, one: tuple[bool, Any], other: tuple[bool, Any], apart: bool
+    findings: Findings, one: tuple[bool, Any], other: tuple[bool, Any], apart: bool
 ) -> None:
     of = mirrored()
     [disk], instance, item = of.disks.values(), of.instances["inst-web1"], of.nodes["node-2"]
     seen = mirrors.find_apart([(disk, one), (disk, other)])
     assert seen == ({disk.uuid} if apart else set())
-    mirrors.state(found.report, item, instance, disk, one, apart=disk.uuid in seen)
-    [line] = found.lines
+    mirrors.state(findings.report, item, instance, disk, one, apart=disk.uuid in seen)
+    [line] = findings.lines
     assert ("split brain" in line) == apart

@@ -20,7 +20,7 @@ PATHS = Paths(Path("/nowhere"))
 
 
 @pytest.fixture
-def found() -> Findings:
+def findings() -> Findings:
     return Findings()
 
 
@@ -31,25 +31,29 @@ def image(name: str, **more: Any) -> Image:
 # exports -----------------------------------------------------------------------------------
 
 
-def test_an_export_that_was_cut_off_is_named_with_what_to_do(found: Findings) -> None:
+def test_an_export_that_was_cut_off_is_named_with_what_to_do(findings: Findings) -> None:
     answers = {"node-2": {"unfinished-exports": ["/srv/export/web1.example.com.new"]}}
-    exports.judge(found.report, [N2, N3], answers, ())
-    assert found.lines == [
+    exports.judge(findings.report, [N2, N3], answers, ())
+    assert findings.lines == [
         "ERROR:ENODEORPHANFILE:node:node2.example.com:the export /srv/export/web1.example.com.new"
         " was cut off and is not listed; the next gnt-backup export of web1.example.com to this"
         " node replaces it, or: rm -r /srv/export/web1.example.com.new"
     ]
 
 
-def test_an_export_that_is_being_made_is_none(found: Findings) -> None:
+def test_an_export_that_is_being_made_is_none(findings: Findings) -> None:
     answers = {"node-2": {"unfinished-exports": ["/srv/export/web1.example.com.new"]}}
-    exports.judge(found.report, [N2], answers, {"web1.example.com"})
-    assert found.lines == []
+    exports.judge(findings.report, [N2], answers, {"web1.example.com"})
+    assert findings.lines == []
 
 
-def test_exports_that_a_node_cannot_list(found: Findings) -> None:
-    exports.judge(found.report, [N2], {"node-2": {"unfinished-exports": "permission denied"}}, ())
-    assert found.lines == ["ERROR:ENODEFILECHECK:node:node2.example.com:exports: permission denied"]
+def test_exports_that_a_node_cannot_list(findings: Findings) -> None:
+    exports.judge(
+        findings.report, [N2], {"node-2": {"unfinished-exports": "permission denied"}}, ()
+    )
+    assert findings.lines == [
+        "ERROR:ENODEFILECHECK:node:node2.example.com:exports: permission denied"
+    ]
 
 
 # images ------------------------------------------------------------------------------------
@@ -66,26 +70,26 @@ def test_exports_that_a_node_cannot_list(found: Findings) -> None:
         (None, []),
     ],
 )
-def test_copies_of_images(found: Findings, files_of_node: Any, said: list[str]) -> None:
+def test_copies_of_images(findings: Findings, files_of_node: Any, said: list[str]) -> None:
     of = put(config(N2), "images", image("a"))
     answers = {} if files_of_node is None else {"node-2": {"images": files_of_node}}
-    images.judge(found.report, of, [N2], answers)
-    assert [line.split(":", 4)[4].partition(";")[0] for line in found.lines] == said
+    images.judge(findings.report, of, [N2], answers)
+    assert [line.split(":", 4)[4].partition(";")[0] for line in findings.lines] == said
 
 
-def test_images_are_kept_by_master_candidates_and_once_they_are_made(found: Findings) -> None:
+def test_images_are_kept_by_master_candidates_and_once_they_are_made(findings: Findings) -> None:
     of = put(config(N2, N3), "images", image("a"))
-    images.judge(found.report, of, [N3], {"node-3": {"images": {}}})
+    images.judge(findings.report, of, [N3], {"node-3": {"images": {}}})
     of = put(config(N2, N3), "images", image("a", creating=4))
-    images.judge(found.report, of, [N2], {"node-2": {"images": {}}})
-    assert found.lines == []
-    assert found.report.ok
+    images.judge(findings.report, of, [N2], {"node-2": {"images": {}}})
+    assert findings.lines == []
+    assert findings.report.ok
 
 
-def test_an_image_whose_job_was_killed(found: Findings) -> None:
+def test_an_image_whose_job_was_killed(findings: Findings) -> None:
     of = put(config(), "images", image("a", creating=4), image("b", creating=5), image("c"))
-    images.check_interrupted(found.report, of, [5])
-    assert found.lines == [
+    images.check_interrupted(findings.report, of, [5])
+    assert findings.lines == [
         "ERROR:ECLUSTERCFG:cluster:cluster.example.com:job 4 was interrupted while it made image"
         " a; remove what is left of it with gnt-image remove a"
     ]
@@ -94,10 +98,10 @@ def test_an_image_whose_job_was_killed(found: Findings) -> None:
 # keys of SSH -------------------------------------------------------------------------------
 
 
-def test_keys_of_ssh_that_nodes_complain_about(found: Findings) -> None:
-    ssh.node(found.report, N2, {"ssh-setup": ["a", "b"], "ssh-clutter": "cannot read keys"})
-    ssh.node(found.report, N3, {"ssh-setup": []})
-    assert found.lines == [
+def test_keys_of_ssh_that_nodes_complain_about(findings: Findings) -> None:
+    ssh.node(findings.report, N2, {"ssh-setup": ["a", "b"], "ssh-clutter": "cannot read keys"})
+    ssh.node(findings.report, N3, {"ssh-setup": []})
+    assert findings.lines == [
         "ERROR:ENODESSH:node:node2.example.com:a",
         "ERROR:ENODESSH:node:node2.example.com:b",
         "ERROR:ENODESSH:node:node2.example.com:cannot read keys",
@@ -121,15 +125,15 @@ def with_file(kind: DiskTemplate = DiskTemplate.FILE) -> Config:
     return put(of, "disks", base.replace(disk, dev_type=kind))
 
 
-def test_files_that_belong_to_no_disk(found: Findings) -> None:
+def test_files_that_belong_to_no_disk(findings: Findings) -> None:
     of = with_file()
     shared = f"{of.cluster.shared_file_storage_dir}/lost"
     answers = {
         "node-2": {"file-disks": ["/srv/web1", "/srv/lost", shared]},
         "node-3": {"file-disks": ["/srv/web1", shared]},
     }
-    files.orphans(found.report, of, of, [N2, N3], answers)
-    said = [line.split(":", 3)[3].partition(" belongs")[0] for line in found.lines]
+    files.orphans(findings.report, of, of, [N2, N3], answers)
+    said = [line.split(":", 3)[3].partition(" belongs")[0] for line in findings.lines]
     assert said == [
         "node2.example.com:file /srv/lost",
         f"node2.example.com:file {shared}",  # which all nodes see, once
@@ -137,17 +141,17 @@ def test_files_that_belong_to_no_disk(found: Findings) -> None:
     ]
 
 
-def test_a_file_that_a_job_made_meanwhile_is_no_orphan(found: Findings) -> None:
+def test_a_file_that_a_job_made_meanwhile_is_no_orphan(findings: Findings) -> None:
     answers = {"node-2": {"file-disks": ["/srv/web1"]}}
     for before, after in ((config(N2), with_file()), (with_file(), config(N2))):
-        files.orphans(found.report, before, after, [N2], answers)
-    assert found.lines == []
+        files.orphans(findings.report, before, after, [N2], answers)
+    assert findings.lines == []
 
 
-def test_files_that_a_node_cannot_list(found: Findings) -> None:
+def test_files_that_a_node_cannot_list(findings: Findings) -> None:
     of = with_file()
-    files.orphans(found.report, of, of, [N2], {"node-2": {"file-disks": "no such directory"}})
-    assert found.lines == [
+    files.orphans(findings.report, of, of, [N2], {"node-2": {"file-disks": "no such directory"}})
+    assert findings.lines == [
         "ERROR:ENODEFILESTORAGEPATHS:node:node2.example.com:files of disks: no such directory"
     ]
 
@@ -184,18 +188,18 @@ def test_nodes_are_asked_for_the_programs_that_operations_run() -> None:
     assert asked["user-scripts"] == [str(PATHS.common(PATHS.master_ip_script))]
 
 
-def test_a_program_of_helpers_matters_where_a_master_may_run(found: Findings) -> None:
+def test_a_program_of_helpers_matters_where_a_master_may_run(findings: Findings) -> None:
     of = config(N2, N3)
     answers = {"oob-paths": ["/sbin/oob is missing", None], "fence-agents": "failed"}
     for item in (N2, N3):
-        requirements.node(found.report, of, PATHS, item, answers)
-    assert found.lines == [
+        requirements.node(findings.report, of, PATHS, item, answers)
+    assert findings.lines == [
         "ERROR:ENODEOOBPATH:node:node2.example.com:out-of-band program: /sbin/oob is missing",
         "ERROR:ENODEFENCING:node:node2.example.com:fence agent: failed",
     ]
 
 
-def test_scripts_and_directories_of_a_node(found: Findings) -> None:
+def test_scripts_and_directories_of_a_node(findings: Findings) -> None:
     script = str(PATHS.common(PATHS.master_ip_script))
     of = config(N3, use_external_mip_script=True, file_storage_dir="/srv/files")
     answers = {
@@ -204,9 +208,9 @@ def test_scripts_and_directories_of_a_node(found: Findings) -> None:
         "file-storage-path": "it is not a directory",
         "allowed-file-storage-paths": ["/usr", "/etc"],
     }
-    requirements.node(found.report, of, PATHS, N3, answers)
-    requirements.node(found.report, of, PATHS, N3, {"allowed-file-storage-paths": "cannot read"})
-    assert found.lines == [
+    requirements.node(findings.report, of, PATHS, N3, answers)
+    requirements.node(findings.report, of, PATHS, N3, {"allowed-file-storage-paths": "cannot read"})
+    assert findings.lines == [
         "ERROR:ENODESETUP:node:node3.example.com:the clock is wrong",
         "ERROR:ENODEUSERSCRIPTS:node:node3.example.com:user scripts are missing or not"
         f" executable: {script}",
@@ -218,17 +222,19 @@ def test_scripts_and_directories_of_a_node(found: Findings) -> None:
     ]
 
 
-def test_a_node_without_guests_needs_no_directories(found: Findings) -> None:
+def test_a_node_without_guests_needs_no_directories(findings: Findings) -> None:
     of = config(file_storage_dir="/srv/files", use_external_mip_script=True)
     item = node(3, vm_capable=False, master_capable=False)
-    requirements.node(found.report, of, PATHS, item, {"file-storage-path": "it is not a directory"})
-    assert found.lines == []
+    requirements.node(
+        findings.report, of, PATHS, item, {"file-storage-path": "it is not a directory"}
+    )
+    assert findings.lines == []
 
 
-def test_nodes_that_the_master_cannot_log_in_to(found: Findings) -> None:
-    requirements.log_in(found.report, N2, {"node3.example.com": "permission denied"})
-    requirements.log_in(found.report, N2, "no remote shell")
-    assert [line.partition("; gnt")[0] for line in found.lines] == [
+def test_nodes_that_the_master_cannot_log_in_to(findings: Findings) -> None:
+    requirements.log_in(findings.report, N2, {"node3.example.com": "permission denied"})
+    requirements.log_in(findings.report, N2, "no remote shell")
+    assert [line.partition("; gnt")[0] for line in findings.lines] == [
         "ERROR:ENODESSH:node:node3.example.com:the master cannot run a command here with its"
         " remote shell: permission denied",
         "ERROR:ENODESSH:node:node2.example.com:the master cannot run a command here with its"
@@ -292,25 +298,25 @@ def test_bridges_that_guests_need_are_asked_for() -> None:
     assert bridges.checks(change(of, primary_node="node-9"), [N2, N3]) == {}
 
 
-def test_a_bridge_that_is_missing_is_named_with_who_needs_it(found: Findings) -> None:
+def test_a_bridge_that_is_missing_is_named_with_who_needs_it(findings: Findings) -> None:
     answers = {
         "node-2": {"bridges": ["br0", "br9"]},  # nobody needs br9 any more
         "node-3": {"bridges": "ip: command failed"},
     }
-    bridges.judge(found.report, bridged(), [N2, N3], answers)
-    assert [line.partition(";")[0] for line in found.lines] == [
+    bridges.judge(findings.report, bridged(), [N2, N3], answers)
+    assert [line.partition(";")[0] for line in findings.lines] == [
         "ERROR:ENODENET:node:node2.example.com:bridge br0 is missing, but web1 may run here",
         "ERROR:ENODENET:node:node3.example.com:bridges: ip: command failed",
     ]
 
 
-def test_only_three_of_those_that_need_a_bridge_are_named(found: Findings) -> None:
+def test_only_three_of_those_that_need_a_bridge_are_named(findings: Findings) -> None:
     of = bridged()
     for name in ("web2", "web3", "web4", "web5"):
         of = with_instance(of, name, "node-2", "node-3")
         of = change(of, name, hypervisor=HypervisorName.KVM)
-    bridges.judge(found.report, of, [N2], {"node-2": {"bridges": ["br0"]}})
-    [line] = found.lines
+    bridges.judge(findings.report, of, [N2], {"node-2": {"bridges": ["br0"]}})
+    [line] = findings.lines
     assert "web1, web2, web3 and 2 more" in line
 
 

@@ -14,11 +14,11 @@ from ganeti.ops.verification import storage
 
 
 @pytest.fixture
-def found() -> Findings:
+def findings() -> Findings:
     return Findings()
 
 
-def one(*more: Any, **changes: Any) -> Config:
+def make_config(*more: Any, **changes: Any) -> Config:
     """A cluster of three nodes with the instance ``web1`` on ``node2``."""
     return change(with_instance(config(node(2), node(3), *more), "web1", "node-2"), **changes)
 
@@ -45,18 +45,18 @@ def physical(name: str = "/dev/sda", group: str = "xenvg", size: int = 1000, fla
     return {"name": name, "vg_name": group, "size": size, "attributes": flags}
 
 
-def lvm(found: Findings, of: Config, **answers: Any) -> list[str]:
+def lvm(findings: Findings, of: Config, **answers: Any) -> list[str]:
     given = {key.replace("_", "-"): value for key, value in answers.items()}
-    storage.node(found.report, of, of.nodes["node-2"], given)
-    return [line.removeprefix("ERROR:ENODELVM:node:node2.example.com:") for line in found.lines]
+    storage.node(findings.report, of, of.nodes["node-2"], given)
+    return [line.removeprefix("ERROR:ENODELVM:node:node2.example.com:") for line in findings.lines]
 
 
 def test_lvm_is_asked_for_where_it_is_used() -> None:
     nodes = [node(2)]
-    assert storage.checks(one(), nodes) == {}
-    asked = storage.checks(volume(one()), nodes)
+    assert storage.checks(make_config(), nodes) == {}
+    asked = storage.checks(volume(make_config()), nodes)
     assert asked == {"vglist": None, "lvlist": ["xenvg"], "pvlist": ["xenvg"]}
-    assert storage.checks(exclusive(volume(one())), nodes)["exclusive-pvs"] == ["xenvg"]
+    assert storage.checks(exclusive(volume(make_config())), nodes)["exclusive-pvs"] == ["xenvg"]
     enabled = with_cluster(
         config(), volume_group_name="xenvg", enabled_disk_templates=("file", "drbd")
     )
@@ -65,62 +65,62 @@ def test_lvm_is_asked_for_where_it_is_used() -> None:
     assert storage.checks(unused, nodes) == {}
 
 
-def test_volume_groups_of_a_node(found: Findings) -> None:
-    of = volume(one())
-    storage.node(found.report, of, of.nodes["node-2"], {})
-    assert lvm(found, of, vglist={"xenvg": 1}, pvlist=[physical()]) == []
-    assert lvm(found, of, vglist="no lvm") == ["volume groups: no lvm"]
+def test_volume_groups_of_a_node(findings: Findings) -> None:
+    of = volume(make_config())
+    storage.node(findings.report, of, of.nodes["node-2"], {})
+    assert lvm(findings, of, vglist={"xenvg": 1}, pvlist=[physical()]) == []
+    assert lvm(findings, of, vglist="no lvm") == ["volume groups: no lvm"]
 
 
-def test_a_volume_group_that_is_missing(found: Findings) -> None:
-    assert lvm(found, volume(one()), vglist={"other": 1}, pvlist="no answer") == [
+def test_a_volume_group_that_is_missing(findings: Findings) -> None:
+    assert lvm(findings, volume(make_config()), vglist={"other": 1}, pvlist="no answer") == [
         "there is no volume group 'xenvg'",
         "physical volumes: no answer",
     ]
-    other = with_cluster(volume(one()), volume_group_name=None)
-    assert len(lvm(found, other, vglist={"other": 1}, pvlist=[])) == 2
+    other = with_cluster(volume(make_config()), volume_group_name=None)
+    assert len(lvm(findings, other, vglist={"other": 1}, pvlist=[])) == 2
 
 
-def test_physical_volumes_that_are_wrong(found: Findings) -> None:
+def test_physical_volumes_that_are_wrong(findings: Findings) -> None:
     listed = [physical("/dev/a:b"), physical(flags="a-m"), physical(flags="a-m"), physical()]
     shared = {"exclusive_pvs": [["/dev/sda", ["v1", "v2"]]]}
-    assert lvm(found, volume(one()), vglist={"xenvg": 1}, pvlist=listed, **shared) == [
+    assert lvm(findings, volume(make_config()), vglist={"xenvg": 1}, pvlist=listed, **shared) == [
         "physical volume /dev/a:b of xenvg: LVM takes no ':' in names of disks",
         "volume group xenvg lost 2 physical volumes; see gnt-node repair-storage"
         " node2.example.com lvm-vg xenvg",
     ]
 
 
-def test_physical_volumes_are_not_shared_where_storage_is_exclusive(found: Findings) -> None:
-    of, good = exclusive(volume(one())), {"vglist": {"xenvg": 1}, "pvlist": [physical()]}
-    assert lvm(found, of, **good) == []
-    assert lvm(found, of, **good, exclusive_pvs="no answer") == []
-    assert lvm(found, of, **good, exclusive_pvs=[["/dev/sda", ["v1", "v2"]]]) == [
+def test_physical_volumes_are_not_shared_where_storage_is_exclusive(findings: Findings) -> None:
+    of, good = exclusive(volume(make_config())), {"vglist": {"xenvg": 1}, "pvlist": [physical()]}
+    assert lvm(findings, of, **good) == []
+    assert lvm(findings, of, **good, exclusive_pvs="no answer") == []
+    assert lvm(findings, of, **good, exclusive_pvs=[["/dev/sda", ["v1", "v2"]]]) == [
         "physical volume /dev/sda is shared by the volumes v1, v2"
     ]
 
 
-def sizes(found: Findings, of: Config, *each: Any) -> list[str]:
+def sizes(findings: Findings, of: Config, *each: Any) -> list[str]:
     answers = {f"node-{number}": {"pvlist": item} for number, item in enumerate(each, 2)}
-    storage.group_sizes(found.report, of, "default", of.nodes.values(), answers)
-    return found.lines
+    storage.group_sizes(findings.report, of, "default", of.nodes.values(), answers)
+    return findings.lines
 
 
-def test_physical_volumes_are_alike_where_storage_is_exclusive(found: Findings) -> None:
-    of = exclusive(one())
-    assert sizes(found, of) == []
-    assert sizes(found, of, [physical(size=980)], [physical(size=1000)]) == []
-    assert sizes(found, one(), [physical(size=1)], [physical(size=1000)]) == []
-    assert sizes(found, of, [physical(size=1, flags="a-m")], [physical(size=1000)]) == []
-    assert sizes(found, of, "no answer", [physical(size=1000)]) == []
-    assert sizes(found, of, [physical(size=979), physical(size=990)], [physical(size=1000)]) == [
+def test_physical_volumes_are_alike_where_storage_is_exclusive(findings: Findings) -> None:
+    of = exclusive(make_config())
+    assert sizes(findings, of) == []
+    assert sizes(findings, of, [physical(size=980)], [physical(size=1000)]) == []
+    assert sizes(findings, make_config(), [physical(size=1)], [physical(size=1000)]) == []
+    assert sizes(findings, of, [physical(size=1, flags="a-m")], [physical(size=1000)]) == []
+    assert sizes(findings, of, "no answer", [physical(size=1000)]) == []
+    assert sizes(findings, of, [physical(size=979), physical(size=990)], [physical(size=1000)]) == [
         "ERROR:EGROUPDIFFERENTPVSIZE:group:default:physical volumes have from 979 to 1000 MiB;"
         " exclusive storage needs them alike"
     ]
 
 
 def logical(
-    found: Findings,
+    findings: Findings,
     of: Config,
     listed: Any,
     *,
@@ -128,14 +128,20 @@ def logical(
     busy: tuple[str, ...] = (),
 ) -> list[str]:
     answers = {"node-2": {"lvlist": listed}}
-    storage.logical(found.report, of, now or of, of.nodes.values(), answers, busy)
-    return found.lines
+    storage.logical(findings.report, of, now or of, of.nodes.values(), answers, busy)
+    return findings.lines
 
 
-def test_a_volume_that_is_good(found: Findings) -> None:
-    assert logical(found, volume(one()), {"xenvg/web1.disk0": ["2048.00", False, True]}) == []
-    assert logical(found, volume(one()), None) == []
-    assert logical(found, volume(one()), {"xenvg/web1.disk0": ["2048.00", True, False]}) == []
+def test_a_volume_that_is_good(findings: Findings) -> None:
+    assert (
+        logical(findings, volume(make_config()), {"xenvg/web1.disk0": ["2048.00", False, True]})
+        == []
+    )
+    assert logical(findings, volume(make_config()), None) == []
+    assert (
+        logical(findings, volume(make_config()), {"xenvg/web1.disk0": ["2048.00", True, False]})
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,44 +165,44 @@ def test_a_volume_that_is_good(found: Findings) -> None:
         ({"xenvg/web1.disk0": ["4096", True, True]}, "EINSTANCEFAULTYDISK", " is not active"),
     ],
 )
-def test_a_volume_that_is_bad(found: Findings, listed: Any, code: str, text: str) -> None:
-    of = volume(one(disks_active=True))
-    assert logical(found, of, listed) == [
+def test_a_volume_that_is_bad(findings: Findings, listed: Any, code: str, text: str) -> None:
+    of = volume(make_config(disks_active=True))
+    assert logical(findings, of, listed) == [
         f"ERROR:{code}:instance:web1:volume xenvg/web1.disk0 of disk/0 on node"
         f" node2.example.com{text}"
     ]
 
 
-def test_a_volume_of_a_disk_without_instance(found: Findings) -> None:
-    of = volume(one(disks=(), disks_active=True), iv_name="")
-    assert logical(found, of, {"xenvg/web1.disk0": ["2048", True, False]}) == []
-    assert logical(found, of, {}) == [
+def test_a_volume_of_a_disk_without_instance(findings: Findings) -> None:
+    of = volume(make_config(disks=(), disks_active=True), iv_name="")
+    assert logical(findings, of, {"xenvg/web1.disk0": ["2048", True, False]}) == []
+    assert logical(findings, of, {}) == [
         "ERROR:EINSTANCEMISSINGDISK:disk:disk-web1:volume xenvg/web1.disk0 of it on node"
         " node2.example.com is missing: gnt-disk remove disk-web1 forgets it"
     ]
 
 
-def test_volumes_that_are_reserved_or_removed_meanwhile_are_not_missing(found: Findings) -> None:
-    assert logical(found, volume(one(forthcoming=True)), {}) == []
-    assert logical(found, volume(one(), forthcoming=True), {}) == []
-    assert logical(found, volume(one()), {}, now=volume(one(), "other")) == []
+def test_volumes_that_are_reserved_or_removed_meanwhile_are_not_missing(findings: Findings) -> None:
+    assert logical(findings, volume(make_config(forthcoming=True)), {}) == []
+    assert logical(findings, volume(make_config(), forthcoming=True), {}) == []
+    assert logical(findings, volume(make_config()), {}, now=volume(make_config(), "other")) == []
 
 
-def test_volumes_that_are_not_known(found: Findings) -> None:
-    of = volume(one())
+def test_volumes_that_are_not_known(findings: Findings) -> None:
+    of = volume(make_config())
     of = with_cluster(of, reserved_lvs=("xenvg/root.*",))
     good = {"xenvg/web1.disk0": ["2048", False, True]}
     names = ("xenvg/z", "xenvg/a", "xenvg/rootfs", "my/xenvg/root")
     other = {name: ["1", False, True] for name in names}
-    assert logical(found, of, {**good, **other}, busy=("node-2",)) == []
-    assert logical(found, of, {**good, **other}, now=volume(of, "a")) == [
+    assert logical(findings, of, {**good, **other}, busy=("node-2",)) == []
+    assert logical(findings, of, {**good, **other}, now=volume(of, "a")) == [
         f"ERROR:ENODEORPHANLV:node:node2.example.com:volume {name} is unknown; if its content is"
         f" not needed: lvremove {name}"
         for name in ("my/xenvg/root", "xenvg/z")
     ]
 
 
-def test_a_node_that_cannot_tell_its_volumes(found: Findings) -> None:
-    assert logical(found, volume(one()), "no lvm") == [
+def test_a_node_that_cannot_tell_its_volumes(findings: Findings) -> None:
+    assert logical(findings, volume(make_config()), "no lvm") == [
         "ERROR:ENODELVM:node:node2.example.com:logical volumes: no lvm"
     ]

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def compiled(name: str, *words: str) -> str:
+def run_debian(name: str, *words: str) -> str:
     done = subprocess.run(
         [COMPILED[-1], *words],
         env={**os.environ, "HTOOLS": name},
@@ -41,7 +41,7 @@ def test_both_write_what_the_other_reads(
     ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
     assert program.run(hbal.PROGRAM, ["-t", file, "-l", "2", "-S", ours]) == 0
     capsys.readouterr()
-    compiled("hbal", "-t", file, "-l", "2", "-S", theirs)
+    run_debian("hbal", "-t", file, "-l", "2", "-S", theirs)
     for suffix in ("original", "balanced"):
         written = [text.load(Path(f"{n}.{suffix}").read_text(), n) for n in (ours, theirs)]
         by_name = [sorted(one.instances, key=lambda i: i.name) for one in written]
@@ -49,7 +49,7 @@ def test_both_write_what_the_other_reads(
         if suffix == "original":  # theirs take memory for an instance that is down when it moves
             assert sorted(written[0].nodes, key=str) == sorted(written[1].nodes, key=str)
         assert written[0].policies["group1"] == written[1].policies["group1"]
-    assert "Initial score" in compiled("hbal", "-t", f"{ours}.balanced")
+    assert "Initial score" in run_debian("hbal", "-t", f"{ours}.balanced")
 
 
 def keys(out: str) -> list[str]:
@@ -62,4 +62,4 @@ def test_keys_for_programs_are_the_same(
 ) -> None:
     words = ["-t", file, "--machine-readable", *(["-l", "3"] if name == "hspace" else [])]
     program.run({"hspace": hspace.PROGRAM, "hcheck": hcheck.PROGRAM}[name], words)
-    assert sorted(keys(capsys.readouterr().out)) == sorted(keys(compiled(name, *words)))
+    assert sorted(keys(capsys.readouterr().out)) == sorted(keys(run_debian(name, *words)))

@@ -146,7 +146,7 @@ def options(tmp_path: Path, *more: str) -> list[str]:
     return ["-t", write(tmp_path, *LOADED), "-G", "group1", *more]
 
 
-def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+def read_loads(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     """The processor loads of db1, db2, x8 and x9."""
     assert program.run(hbal.PROGRAM, ["--print-instances", *arguments]) == 0
     err = capsys.readouterr().err
@@ -160,9 +160,9 @@ def test_the_load_of_a_node_is_shared_by_processors(
     """These are the loads that Debian's hbal takes from the same file."""
     file = mond_file(tmp_path, *EVERY)
     given = options(tmp_path, "--mond", "--mond-data", file)
-    assert found(capsys, *given) == ["1.600", "0.500", "0.250", "0.125"]
+    assert read_loads(capsys, *given) == ["1.600", "0.500", "0.250", "0.125"]
     assert program.run(hinfo.PROGRAM, ["-t", given[1], "--mond", "--mond-data", file]) == 0
-    assert found(capsys, *given, "--ignore-dynu") == ["0.000"] * 4
+    assert read_loads(capsys, *given, "--ignore-dynu") == ["0.000"] * 4
 
 
 def test_domains_of_xen_have_their_own_load(
@@ -170,14 +170,14 @@ def test_domains_of_xen_have_their_own_load(
 ) -> None:
     entries = ((1, domains()), (2, domains(db1=1.5)), (3, domains(db2=0.25, x8=2)))
     given = options(tmp_path, "--mond", "--mond-xen", "--mond-data", mond_file(tmp_path, *entries))
-    assert found(capsys, *given) == ["1.500", "0.250", "2.000", "0.000"]
+    assert read_loads(capsys, *given) == ["1.500", "0.250", "2.000", "0.000"]
 
 
 def test_without_all_reports_nothing_is_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = options(tmp_path, "--mond", "--mond-data", mond_file(tmp_path, *EVERY[:2]))
-    assert found(capsys, *given) == ["1.000"] * 4
+    assert read_loads(capsys, *given) == ["1.000"] * 4
     assert program.run(hbal.PROGRAM, [*given, "--exit-on-missing-mond-data"]) == 1
     assert "Error: node node3 has no report cpu-avg-load" in capsys.readouterr().err
 
@@ -251,7 +251,7 @@ def test_monitoring_daemons_are_asked(
     items = ["db1|2048|40000|4|running|Y|127.0.0.1||ext|"]
     file = write(tmp_path, nodes, items)
     Daemon.asked.clear()
-    assert found(capsys, "-t", file, "-G", "group1", "--mond") == ["2.000"]
+    assert read_loads(capsys, "-t", file, "-G", "group1", "--mond") == ["2.000"]
     assert Daemon.asked == ["/1/report/default/cpu-avg-load"]
 
 

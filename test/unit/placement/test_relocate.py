@@ -33,7 +33,7 @@ def words(found: Relocation) -> list[str]:
     return [f"{step.verb} {step.node}".strip() for step in found.steps]
 
 
-def only(found: Relocations) -> Relocation:
+def get_only(found: Relocations) -> Relocation:
     assert found.failed == ()
     [moved] = found.moved
     return moved
@@ -52,13 +52,13 @@ def test_mirrored_instances_leave_a_node(
     mode: Leave, places: tuple[str, str], nodes: tuple[str, str], steps: list[str]
 ) -> None:
     made = cluster(ABC, item("web", *places))
-    found = only(relocate.evacuate(made, ["web"], mode, frozenset({"a"})))
+    found = get_only(relocate.evacuate(made, ["web"], mode, frozenset({"a"})))
     assert (found.nodes, words(found)) == (nodes, steps)
 
 
 def test_shared_instances_leave_a_node() -> None:
     made = cluster((ABC[0], node("b", free=2000), ABC[2]), item("web", "a", template="ext"))
-    found = only(relocate.evacuate(made, ["web"], Leave.ALL, frozenset({"a"})))
+    found = get_only(relocate.evacuate(made, ["web"], Leave.ALL, frozenset({"a"})))
     assert (found.nodes, words(found)) == (("c",), ["migrate c"])
 
 
@@ -66,13 +66,13 @@ def test_a_guest_of_a_lost_node_fails_over_and_one_of_a_drained_node_migrates() 
     lost = Node("a", "g1", 0, 0, 0, 0, 0, 0, offline=True)
     for gone, verb in ((lost, "failover"), (dataclasses.replace(lost, drained=True), "migrate")):
         made = cluster((gone, *ABC[1:]), item("web", "a", "b"))
-        found = only(relocate.evacuate(made, ["web"], Leave.ALL, frozenset({"a"})))
+        found = get_only(relocate.evacuate(made, ["web"], Leave.ALL, frozenset({"a"})))
         assert words(found) == [verb, "replace-secondary c"]
 
 
 def test_both_nodes_are_left_by_way_of_a_copy() -> None:
     made = cluster((*ABC, node("d")), item("web", "a", "b"))
-    found = only(relocate.evacuate(made, ["web"], Leave.ALL, frozenset({"a", "b"})))
+    found = get_only(relocate.evacuate(made, ["web"], Leave.ALL, frozenset({"a", "b"})))
     first, second = found.nodes
     assert {first, second} == {"c", "d"}
     assert words(found) == [f"replace-secondary {first}", "migrate", f"replace-secondary {second}"]
@@ -126,17 +126,17 @@ def test_to_another_group() -> None:
     groups = (Group("far", "g2"), empty)
     mirrored = item("web", "a", "b")
     made = cluster((*ABC, *FAR), mirrored, groups=groups)
-    found = only(relocate.change_group(made, ["web"]))
+    found = get_only(relocate.change_group(made, ["web"]))
     assert found.group == "far"
     first, second = found.nodes
     assert words(found) == [f"replace-secondary {first}", "migrate", f"replace-secondary {second}"]
     lost = dataclasses.replace(ABC[0], offline=True)
-    found = only(
+    found = get_only(
         relocate.change_group(cluster((lost, *ABC[1:], *FAR), mirrored, groups=groups), ["web"])
     )
     assert words(found)[:2] == ["failover", f"replace-secondary {found.nodes[0]}"]
     shared = cluster((*ABC, *FAR), item("web", "a", template="ext"), groups=groups)
-    found = only(relocate.change_group(shared, ["web"], ["g2"]))
+    found = get_only(relocate.change_group(shared, ["web"], ["g2"]))
     assert words(found) == [f"migrate {found.nodes[0]}"]
     for targets, said in ((["g3"], "has no node that is online"), (["g1"], "no other group")):
         refused = relocate.change_group(made, ["web"], targets)
@@ -146,7 +146,7 @@ def test_to_another_group() -> None:
 def test_a_closed_group_takes_only_who_names_it() -> None:
     made = cluster((*ABC, *FAR), item("web", "a", "b"), groups=(Group("far", "g2", "unallocable"),))
     assert "is unallocable" in relocate.change_group(made, ["web"]).failed[0][1]
-    assert only(relocate.change_group(made, ["web"], ["g2"])).group == "far"
+    assert get_only(relocate.change_group(made, ["web"], ["g2"])).group == "far"
 
 
 def test_steps_are_opcodes_that_allocators_may_name() -> None:
@@ -179,9 +179,9 @@ def test_a_rescue_keeps_room_for_the_next_death_where_it_can(template: str) -> N
         c = dataclasses.replace(node("c", free=free), memory=free + 1024 + db.memory)
         return rescue(cluster((DEAD, node("b"), c), web, db), "web")
 
-    assert only(start(alone, free=7200)).nodes == ("b",)
-    assert only(start(pair, free=7200)).nodes == ("c",)
-    assert only(start(pair, free=4000)).nodes == ("b",)
+    assert get_only(start(alone, free=7200)).nodes == ("b",)
+    assert get_only(start(pair, free=7200)).nodes == ("c",)
+    assert get_only(start(pair, free=4000)).nodes == ("b",)
     full = (DEAD, node("b", free=4000), node("c", free=4000))
     [(name, why)] = rescue(cluster(full, web, pair), "web").failed
     assert (name, "b needs another" in why, "c needs another" in why) == ("web", True, True)
@@ -189,7 +189,7 @@ def test_a_rescue_keeps_room_for_the_next_death_where_it_can(template: str) -> N
 
 def test_a_mirrored_instance_starts_on_its_secondary_node_also_without_room_for_the_next() -> None:
     web, pair = item("web", "a", "b", memory=4096), item("db", "c", "b", memory=5000)
-    assert only(rescue(cluster((DEAD, node("b"), node("c")), web, pair), "web")).nodes[0] == "b"
+    assert get_only(rescue(cluster((DEAD, node("b"), node("c")), web, pair), "web")).nodes[0] == "b"
     [(name, why)] = rescue(
         cluster((DEAD, node("b", free=4000), node("c")), web, pair), "web"
     ).failed

@@ -16,7 +16,7 @@ from ganeti.placement.score import metrics
 from ganeti.placement.use import Uses
 
 
-def changed(made: Cluster, seed: int) -> Cluster:
+def change(made: Cluster, seed: int) -> Cluster:
     """Some instances gone, some moved, some new; what nodes have free is different, too."""
     random_ = random.Random(seed)
     names = [node.name for node in made.nodes]
@@ -47,7 +47,7 @@ def test_a_renewed_board_is_a_new_one(seed: int, wishes: tuple[str, ...]) -> Non
     made = dataclasses.replace(made, tags=(*made.tags, *wishes))
     board = Board(made, made.groups[0])
     for step in range(3):
-        made = changed(made, seed * 10 + step)
+        made = change(made, seed * 10 + step)
         renewed = board.renew(made)
         assert renewed is not None
         fresh = Board(made, made.groups[0])

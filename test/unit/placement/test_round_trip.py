@@ -33,7 +33,7 @@ def drained(cluster: Cluster) -> Cluster:
     return dataclasses.replace(cluster, nodes=(first, *cluster.nodes[1:]))
 
 
-def after(cluster: Cluster, trip: round_trip.Trip) -> Cluster:
+def apply(cluster: Cluster, trip: round_trip.Trip) -> Cluster:
     return what_if.place_instances(cluster, {entry.instance: entry.after for entry in trip.entries})
 
 
@@ -57,15 +57,15 @@ def test_mirrors_leave_too_when_that_is_asked_for() -> None:
 def test_all_come_back_to_where_they_were() -> None:
     for disks_too in (False, True):
         gone = round_trip.leave(drained(HOME), DRAINED, disks_too=disks_too)
-        away = after(HOME, gone)
+        away = apply(HOME, gone)
         back = round_trip.plan_return(away, HOMES, DRAINED)
         assert back.stay == ()
         assert {entry.instance for entry in back.entries} == {e.instance for e in gone.entries}
-        assert after(away, back) == HOME
+        assert apply(away, back) == HOME
 
 
 def test_who_does_not_fit_any_more_stays_with_a_reason() -> None:
-    away = after(HOME, round_trip.leave(drained(HOME), DRAINED, disks_too=False))
+    away = apply(HOME, round_trip.leave(drained(HOME), DRAINED, disks_too=False))
     full = (dataclasses.replace(away.nodes[0], free_memory=1500), *away.nodes[1:])
     back = round_trip.plan_return(dataclasses.replace(away, nodes=full), HOMES, DRAINED)
     assert len(back.entries) == 1

@@ -74,7 +74,7 @@ class Rules:
         self.vcpu_ratio = limits.get("vcpu_ratio")
         self.disk_ratio = limits.get("disk_ratio", 0.0)
 
-    def missing(self, primary: int, secondary: int, *, soft: bool) -> str:
+    def explain(self, primary: int, secondary: int, *, soft: bool) -> str:
         found = self._primary(primary, soft=soft)
         if secondary == NOWHERE:
             return found
@@ -139,7 +139,7 @@ def test_what_is_missing_at_each_place(soft: bool, limits: dict[str, float]) -> 
         fits = seats.allowed()
         expected = Counter[str]()
         for row, column, primary, secondary in places(seats):
-            missing = rules.missing(primary, secondary, soft=soft)
+            missing = rules.explain(primary, secondary, soft=soft)
             assert bool(fits[row, column]) is (not missing), (item, primary, secondary, missing)
             expected[missing] += 1
         told += expected

@@ -84,11 +84,11 @@ def test_what_is_harmless_or_not_set_stays(sources: StubSources) -> None:
     ],
 )
 def test_a_filter_finds_nothing_out(sources: StubSources, guess: list[Any]) -> None:
-    def found(redacted: bool) -> bool:
+    def is_found(redacted: bool) -> bool:
         rows = engine.Query("instance", ["name"], guess, redacted=redacted).values(sources)
         return ["inst1.example.com"] in rows
 
-    assert (found(False), found(True)) == (True, False)
+    assert (is_found(False), is_found(True)) == (True, False)
 
 
 def test_jobs(sources: StubSources) -> None:

@@ -154,10 +154,10 @@ def test_many_requests_of_a_good_client_at_once_are_all_let_in(directory, basic)
     ask = Authenticator(directory)
     names: list[str] = []
 
-    def one() -> None:
+    def log_in() -> None:
         names.append(ask(basic("anna", "secret"), HERE).name)
 
-    threads = [threading.Thread(target=one) for _ in range(40)]
+    threads = [threading.Thread(target=log_in) for _ in range(40)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -64,7 +64,7 @@ class Master:
             position = args[0] or "run-0"
             self.loop.call_soon(lambda: done({"events": [], "last": position, "lost": False}))
 
-    def tell(self, *events: tuple[str, str], size: int = 0) -> None:
+    def answer(self, *events: tuple[str, str], size: int = 0) -> None:
         """Answer the open wait with events."""
         wire = []
         for kind, name in events:
@@ -122,7 +122,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
     made.stop()
 
 
-def until(sock: socket.socket, word: bytes) -> bytes:
+def read_until(sock: socket.socket, word: bytes) -> bytes:
     data = b""
     while word not in data:
         piece = sock.recv(65536)
@@ -135,56 +135,56 @@ def test_readers_get_what_they_asked_for(rig: Rig) -> None:
     everything, jobs = rig.read(), rig.read(kinds=frozenset({"job"}))
     web = rig.read(objects=frozenset({"web1"}))
     for sock in (everything, jobs, web):
-        assert b"event: start" in until(sock, b"event: start\ndata: {}\n\n")
-    Master.last.tell(("node", "n1"), ("job", "7"), ("instance", "web1"))
-    assert until(everything, b'"web1"').count(b"\nevent: ") == 3
-    Master.last.tell(("job", "8"))
-    got = until(jobs, b'"8"')
+        assert b"event: start" in read_until(sock, b"event: start\ndata: {}\n\n")
+    Master.last.answer(("node", "n1"), ("job", "7"), ("instance", "web1"))
+    assert read_until(everything, b'"web1"').count(b"\nevent: ") == 3
+    Master.last.answer(("job", "8"))
+    got = read_until(jobs, b'"8"')
     assert b"id: run-2\nevent: job\n" in got
     assert b"n1" not in got
-    assert b"id: run-3" in until(web, b"web1")
+    assert b"id: run-3" in read_until(web, b"web1")
     again = rig.read(after="run-1", kinds=frozenset({"job"}))
-    got = until(again, b'"8"')
+    got = read_until(again, b'"8"')
     assert got.index(b"run-2") < got.index(b"run-4")
     assert b"run-3" not in got
     for position in ("other-1", "run-99", "nonsense"):
         lost = rig.read(after=position)
-        until(lost, b"id: run-4\nevent: lost\n")
+        read_until(lost, b"id: run-4\nevent: lost\n")
         lost.close()
 
 
 def test_a_reader_that_does_not_read_is_dropped(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "BACKLOG", 200_000)
     lazy, good = rig.read(), rig.read()
-    until(good, b"start")
+    read_until(good, b"start")
     for _ in range(20):
-        Master.last.tell(("job", "1"), size=100_000)
-        assert until(good, b"}\n\n")
+        Master.last.answer(("job", "1"), size=100_000)
+        assert read_until(good, b"}\n\n")
     assert rig.ends.get(timeout=5)
     data = b"x"
     while data:
         data = lazy.recv(65536)
-    Master.last.tell(("job", "last"))
-    assert until(good, b'"last"')
+    Master.last.answer(("job", "last"))
+    assert read_until(good, b'"last"')
 
 
 def test_there_are_not_more_readers_than_allowed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rig.stream, "_most", 5)
     readers = [rig.read() for _ in range(5)]
     for reader in readers:
-        until(reader, b"start")
-    assert until(rig.read(), b"\r\n\r\n").startswith(b"HTTP/1.1 503 ")
+        read_until(reader, b"start")
+    assert read_until(rig.read(), b"\r\n\r\n").startswith(b"HTTP/1.1 503 ")
     readers[0].close()
     while rig.ends.get(timeout=5)[0] != 200:
         pass
-    assert until(rig.read(), b"start").startswith(b"HTTP/1.1 200 ")
+    assert read_until(rig.read(), b"start").startswith(b"HTTP/1.1 200 ")
 
 
 def test_silence_is_broken_by_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "LuxiCall", Master)
     rig = Rig(heartbeat=0.05)
     try:
-        assert until(rig.read(), b": heartbeat\n\n: heartbeat\n\n")
+        assert read_until(rig.read(), b": heartbeat\n\n: heartbeat\n\n")
     finally:
         rig.stop()
 
@@ -194,16 +194,16 @@ def test_a_master_that_is_away_is_told_and_its_return_too(
 ) -> None:
     monkeypatch.setattr(event_stream, "_PAUSE", 0.01)
     early = rig.read()
-    until(early, b"event: start\ndata: {}\n\n")
-    Master.last.tell(("job", "7"))
-    until(early, b'"7"')
+    read_until(early, b"event: start\ndata: {}\n\n")
+    Master.last.answer(("job", "7"))
+    read_until(early, b'"7"')
     Master.last.leave()
-    assert until(early, b"event: away\ndata: {}\n\n").count(b"event: away") == 1
+    assert read_until(early, b"event: away\ndata: {}\n\n").count(b"event: away") == 1
     late = rig.read(after="run-0")
-    got = until(late, b"event: away\ndata: {}\n\n")
+    got = read_until(late, b"event: away\ndata: {}\n\n")
     assert got.index(b"event: start") < got.index(b'"7"') < got.index(b"event: away")
     Master.last.is_away = False
     for reader in (early, late):
-        assert b"id: run-1\nevent: start" in until(reader, b"event: start\ndata: {}\n\n")
-    Master.last.tell(("job", "8"))
-    assert b"event: " not in until(early, b'"8"').replace(b"event: job", b"")
+        assert b"id: run-1\nevent: start" in read_until(reader, b"event: start\ndata: {}\n\n")
+    Master.last.answer(("job", "8"))
+    assert b"event: " not in read_until(early, b'"8"').replace(b"event: job", b"")

@@ -141,7 +141,7 @@ def test_who_may_not_set_parameters_does_not_see_sensitive_ones(master):
 # what a list holds
 
 
-def asked(master: Master) -> list:
+def get_arguments(master: Master) -> list:
     """The arguments of the one request that got through."""
     [(_name, args)] = master.seen
     return args
@@ -153,7 +153,7 @@ def names(master: Master, kind: str, identity: Identity, *wanted: str) -> list[s
     method = {"instance": "QueryInstances", "node": "QueryNodes", "disk": "QueryDisks"}
     method["group"] = "QueryGroups"
     limit_client(master, identity).call(method[kind], list(wanted), ["name"], False)
-    return asked(master)[0] if master.seen else []
+    return get_arguments(master)[0] if master.seen else []
 
 
 GROUP, TAG = token(group="side"), token(tag="mine")
@@ -215,17 +215,17 @@ def test_a_query_is_narrowed_by_a_filter(master, what, field, known):
     for qfilter, sent in ((None, mine), (["?", "x"], ["&", mine, ["?", "x"]])):
         master.seen.clear()
         client.call("Query", what, ["asked"], qfilter)
-        assert asked(master) == [what, ["asked"], sent, True]
+        assert get_arguments(master) == [what, ["asked"], sent, True]
 
 
 def test_operating_systems_belong_to_nobody(master):
     limit_client(master, GROUP).call("Query", "os", ["name"], None)
-    assert asked(master) == ["os", ["name"], None, True]
+    assert get_arguments(master) == ["os", ["name"], None, True]
 
 
 def test_a_query_with_nothing_in_the_scope_asks_for_nothing(master):
     limit_client(master, TAG).call("Query", "group", ["name"], ["?", "x"])
-    _what, _fields, (operator, nothing, rest), _redacted = asked(master)
+    _what, _fields, (operator, nothing, rest), _redacted = get_arguments(master)
     assert (operator, rest) == ("&", ["?", "x"])
     assert not any(_passes(nothing, name) for name in ("", "default", "side"))
 
@@ -310,7 +310,7 @@ def test_tags_of_what_is_in_the_scope(master, kind, name, may):
     client = limit_client(master, GROUP)
     if may:
         client.query_tags(kind, name)
-        assert asked(master)[:2] == [kind, name]
+        assert get_arguments(master)[:2] == [kind, name]
     else:
         with pytest.raises(errors.AccessError, match=f"{kind} '{name}'"):
             client.query_tags(kind, name)

@@ -29,12 +29,14 @@ def test_the_death_of_the_master_is_first_found_by_a_candidate() -> None:
 
 
 def test_what_is_not_set_ends_it() -> None:
-    def last(rules: Rules, *, master: bool = False, devices: tuple[str, ...] = ("x",)) -> str:
+    def foresee_last(
+        rules: Rules, *, master: bool = False, devices: tuple[str, ...] = ("x",)
+    ) -> str:
         return foresee(rules, master=master, watchdog=False, devices=devices)[-1].text
 
-    assert "auto_failover_after is not set" in last(Rules(60, 0), master=True)
-    assert "auto_fence_after is not set" in last(Rules(0, 15))
-    assert "nothing can prove its death" in last(BOTH, devices=())
+    assert "auto_failover_after is not set" in foresee_last(Rules(60, 0), master=True)
+    assert "auto_fence_after is not set" in foresee_last(Rules(0, 15))
+    assert "nothing can prove its death" in foresee_last(BOTH, devices=())
 
 
 def test_only_the_last_moment_proves_a_death_and_only_when_something_can() -> None:

@@ -26,10 +26,10 @@ SECRET = "correct horse battery staple"
 def stub(**methods: Any) -> list[NodeCalls]:
     """A node that answers the given calls only."""
 
-    def missing(*_args: Any) -> Any:
+    def refuse(*_args: Any) -> Any:
         raise AssertionError("not asked for by the test")
 
-    body = dict.fromkeys(specs(), missing)
+    body = dict.fromkeys(specs(), refuse)
     body.update(methods)
     return [type("Stub", (NodeCalls,), body)()]
 

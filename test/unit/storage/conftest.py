@@ -12,7 +12,7 @@ import pytest
 @pytest.fixture
 def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[loop_lvm.LoopDisks]:
     """Volume group ``xenvg`` on three disks of 128 MiB (31 extents of 4 MiB each)."""
-    reason = loop_lvm.why_not()
+    reason = loop_lvm.explain_unavailable()
     if reason:
         pytest.skip(reason)
     with loop_lvm.loop_disks(tmp_path / "lvm", 128, 128, 128) as made:

@@ -69,14 +69,14 @@ def node_disk(
 
 
 class Pair:
-    """The two sides; ``with pair.on("n2"):`` the driver runs on that node."""
+    """The two sides; ``with pair.enter("n2"):`` the driver runs on that node."""
 
     def __init__(self, nodes: StorageNodes, monkeypatch: pytest.MonkeyPatch) -> None:
         self.nodes = nodes
         self._patch = monkeypatch
 
     @contextmanager
-    def on(self, node: str) -> Iterator[Environment]:
+    def enter(self, node: str) -> Iterator[Environment]:
         with self._patch.context() as patch:
             patch.setenv("GANETI_ROOTDIR", str(self.nodes.roots[node]))
             yield Environment(Paths(self.nodes.roots[node]))
@@ -84,7 +84,7 @@ class Pair:
     def call(self, node: str, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the driver; ``disk_<key>`` change the disk."""
         made = {key[5:]: kwargs.pop(key) for key in list(kwargs) if key.startswith("disk_")}
-        with self.on(node) as env:
+        with self.enter(node) as env:
             found = device(node_disk(node, **made), env)
             assert isinstance(found, DrbdDevice)
             return getattr(found, method)(*args, **kwargs)
@@ -98,7 +98,7 @@ class Pair:
             self.call(node, "begin", on_primary=node == "n1", **made)
 
     def volumes(self, node: str, **disk: Any) -> None:
-        with self.on(node) as env:
+        with self.enter(node) as env:
             for child in node_disk(node, **disk).children:
                 device(child, env).create(child.size)
 
@@ -136,7 +136,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[StorageNodes, Path,
 
 
 @pytest.fixture
-def made(saved: tuple[StorageNodes, Path, Path], monkeypatch: pytest.MonkeyPatch) -> Pair:
+def fresh_pair(saved: tuple[StorageNodes, Path, Path], monkeypatch: pytest.MonkeyPatch) -> Pair:
     """A pair with a new disk, as it was before other tests used it."""
     nodes, used, copy = saved
     shutil.rmtree(used)
@@ -144,39 +144,39 @@ def made(saved: tuple[StorageNodes, Path, Path], monkeypatch: pytest.MonkeyPatch
     return Pair(nodes, monkeypatch)
 
 
-def test_life_of_a_disk(made: Pair) -> None:
-    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
-    assert made.state("n2") == "Connected Secondary UpToDate/UpToDate"
-    made.write("n1", b"of the guest")
-    status = made.call("n1", "status")
+def test_life_of_a_disk(fresh_pair: Pair) -> None:
+    assert fresh_pair.state("n1") == "Connected Primary UpToDate/UpToDate"
+    assert fresh_pair.state("n2") == "Connected Secondary UpToDate/UpToDate"
+    fresh_pair.write("n1", b"of the guest")
+    status = fresh_pair.call("n1", "status")
     assert (status.is_degraded, status.sync_percent, status.ldisk_status) == (False, None, 0)
     assert (status.major, status.minor) == (147, 0)
-    made.call("n1", "close")
-    made.call("n2", "open")
-    assert made.read("n2", 12) == b"of the guest"
+    fresh_pair.call("n1", "close")
+    fresh_pair.call("n2", "open")
+    assert fresh_pair.read("n2", 12) == b"of the guest"
     with pytest.raises(errors.BlockDeviceError, match="in use on its other node"):
-        made.call("n1", "open")
+        fresh_pair.call("n1", "open")
     for node in ("n2", "n1"):
         for _twice in range(2):
-            made.call(node, "shutdown")
-            assert made.call(node, "is_active") is False
-            assert made.call(node, "attach") is True
+            fresh_pair.call(node, "shutdown")
+            assert fresh_pair.call(node, "is_active") is False
+            assert fresh_pair.call(node, "attach") is True
     for node in ("n1", "n2"):
-        made.call(node, "remove")
-        assert made.call(node, "attach") is False
+        fresh_pair.call(node, "remove")
+        assert fresh_pair.call(node, "attach") is False
 
 
-def test_everything_done_twice_is_fine(made: Pair) -> None:
+def test_everything_done_twice_is_fine(fresh_pair: Pair) -> None:
     for _twice in range(2):
-        made.call("n1", "assemble")
-        made.call("n1", "open")
+        fresh_pair.call("n1", "assemble")
+        fresh_pair.call("n1", "open")
     for _twice in range(2):
-        made.call("n1", "close")
+        fresh_pair.call("n1", "close")
     for _twice in range(2):
-        made.call("n1", "disconnect")
-    assert made.state("n1") == "StandAlone Secondary UpToDate/DUnknown"
-    made.call("n1", "assemble")
-    assert made.state("n1") == "Connected Secondary UpToDate/UpToDate"
+        fresh_pair.call("n1", "disconnect")
+    assert fresh_pair.state("n1") == "StandAlone Secondary UpToDate/DUnknown"
+    fresh_pair.call("n1", "assemble")
+    assert fresh_pair.state("n1") == "Connected Secondary UpToDate/UpToDate"
 
 
 def test_a_new_disk_is_not_primary_before_somebody_says_so(pair: Pair) -> None:
@@ -189,100 +189,100 @@ def test_a_new_disk_is_not_primary_before_somebody_says_so(pair: Pair) -> None:
     assert pair.state("n1") == "Connected Secondary Inconsistent/Inconsistent"
 
 
-def test_old_data_is_never_declared_current(made: Pair) -> None:
-    made.nodes.slow_sync(60)
-    made.call("n2", "shutdown")
-    made.call("n2", "remove")
-    made.call("n2", "create", 16)
-    made.call("n2", "assemble")
-    assert made.state("n2") == "SyncTarget Secondary Inconsistent/UpToDate"
-    made.nodes.cut("n1", "n2")
+def test_old_data_is_never_declared_current(fresh_pair: Pair) -> None:
+    fresh_pair.nodes.slow_sync(60)
+    fresh_pair.call("n2", "shutdown")
+    fresh_pair.call("n2", "remove")
+    fresh_pair.call("n2", "create", 16)
+    fresh_pair.call("n2", "assemble")
+    assert fresh_pair.state("n2") == "SyncTarget Secondary Inconsistent/UpToDate"
+    fresh_pair.nodes.cut("n1", "n2")
     with pytest.raises(errors.BlockDeviceError, match="Need access to UpToDate data"):
-        made.call("n2", "open")
+        fresh_pair.call("n2", "open")
 
 
-def test_grow_counts_from_the_recorded_size(made: Pair) -> None:
+def test_grow_counts_from_the_recorded_size(fresh_pair: Pair) -> None:
     for node in ("n1", "n2"):
-        with made.on(node) as env:
+        with fresh_pair.enter(node) as env:
             device(node_disk(node).children[0], env).grow(8)
     for _twice in range(2):
-        made.call("n1", "grow", 8)
-        assert {made.call(node, "size") for node in ("n1", "n2")} == {24 * 1024 * 1024}
-    made.nodes.cut("n1", "n2")
+        fresh_pair.call("n1", "grow", 8)
+        assert {fresh_pair.call(node, "size") for node in ("n1", "n2")} == {24 * 1024 * 1024}
+    fresh_pair.nodes.cut("n1", "n2")
     with pytest.raises(errors.BlockDeviceError, match=r"only while it is mirrored.*peer away"):
-        made.call("n1", "grow", 16)
+        fresh_pair.call("n1", "grow", 16)
 
 
-def test_two_primaries_for_a_migration(made: Pair) -> None:
+def test_two_primaries_for_a_migration(fresh_pair: Pair) -> None:
     for node in ("n1", "n2"):
-        made.call(node, "disconnect")
-    made.call("n1", "connect", two_primaries=True)
-    made.call("n2", "connect_and_wait", two_primaries=True, seconds=2)
-    made.call("n2", "open", exclusive=False)
-    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
-    assert made.state("n2") == "Connected Primary UpToDate/UpToDate"
-    made.write("n1", b"from one")
-    assert made.read("n2", 8) == b"from one"
-    made.call("n1", "close")
+        fresh_pair.call(node, "disconnect")
+    fresh_pair.call("n1", "connect", two_primaries=True)
+    fresh_pair.call("n2", "connect_and_wait", two_primaries=True, seconds=2)
+    fresh_pair.call("n2", "open", exclusive=False)
+    assert fresh_pair.state("n1") == "Connected Primary UpToDate/UpToDate"
+    assert fresh_pair.state("n2") == "Connected Primary UpToDate/UpToDate"
+    fresh_pair.write("n1", b"from one")
+    assert fresh_pair.read("n2", 8) == b"from one"
+    fresh_pair.call("n1", "close")
     for node in ("n1", "n2"):
-        made.call(node, "disconnect")
-    made.call("n1", "connect", two_primaries=False)
-    made.call("n2", "connect_and_wait", two_primaries=False, seconds=2)
-    assert made.state("n2") == "Connected Primary UpToDate/UpToDate"
+        fresh_pair.call(node, "disconnect")
+    fresh_pair.call("n1", "connect", two_primaries=False)
+    fresh_pair.call("n2", "connect_and_wait", two_primaries=False, seconds=2)
+    assert fresh_pair.state("n2") == "Connected Primary UpToDate/UpToDate"
 
 
-def test_replaced_volumes_are_filled_by_the_peer(made: Pair) -> None:
-    made.write("n1", b"precious")
-    made.call("n1", "detach_children", node_disk("n1").children)
-    assert made.state("n1") == "Connected Primary Diskless/UpToDate"
-    assert made.call("n1", "needs_activation") is True
-    assert made.call("n1", "status").ldisk_status == 2
-    made.volumes("n1", prefix=OTHER)
-    made.call("n1", "attach_children", node_disk("n1", prefix=OTHER).children)
-    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
+def test_replaced_volumes_are_filled_by_the_peer(fresh_pair: Pair) -> None:
+    fresh_pair.write("n1", b"precious")
+    fresh_pair.call("n1", "detach_children", node_disk("n1").children)
+    assert fresh_pair.state("n1") == "Connected Primary Diskless/UpToDate"
+    assert fresh_pair.call("n1", "needs_activation") is True
+    assert fresh_pair.call("n1", "status").ldisk_status == 2
+    fresh_pair.volumes("n1", prefix=OTHER)
+    fresh_pair.call("n1", "attach_children", node_disk("n1", prefix=OTHER).children)
+    assert fresh_pair.state("n1") == "Connected Primary UpToDate/UpToDate"
     with pytest.raises(errors.BlockDeviceError, match="in use by another disk"):
-        made.call("n1", "attach_children", node_disk("n1").children)
-    made.call("n1", "close", disk_prefix=OTHER)
-    made.call("n2", "open")
-    assert made.read("n2", 8) == b"precious"
+        fresh_pair.call("n1", "attach_children", node_disk("n1").children)
+    fresh_pair.call("n1", "close", disk_prefix=OTHER)
+    fresh_pair.call("n2", "open")
+    assert fresh_pair.read("n2", 8) == b"precious"
 
 
-def test_split_brain_is_named_and_left_alone(made: Pair) -> None:
-    made.nodes.cut("n1", "n2")
-    made.call("n2", "open")
-    made.write("n1", b"one")
-    made.write("n2", b"two")
-    made.call("n2", "close")
-    made.nodes.mend("n1", "n2")
-    made.call("n1", "connect", two_primaries=False)
+def test_split_brain_is_named_and_left_alone(fresh_pair: Pair) -> None:
+    fresh_pair.nodes.cut("n1", "n2")
+    fresh_pair.call("n2", "open")
+    fresh_pair.write("n1", b"one")
+    fresh_pair.write("n2", b"two")
+    fresh_pair.call("n2", "close")
+    fresh_pair.nodes.mend("n1", "n2")
+    fresh_pair.call("n1", "connect", two_primaries=False)
     with pytest.raises(errors.BlockDeviceError) as caught:
-        made.call("n2", "connect_and_wait", two_primaries=False, seconds=1)
+        fresh_pair.call("n2", "connect_and_wait", two_primaries=False, seconds=1)
     text = errors.text(caught.value)
     assert "split brain" in text
     assert "gnt-instance replace-disks -s INSTANCE" in text
-    assert made.read("n1", 3) == b"one"
-    made.call("n2", "open")
-    assert made.read("n2", 3) == b"two"
+    assert fresh_pair.read("n1", 3) == b"one"
+    fresh_pair.call("n2", "open")
+    assert fresh_pair.read("n2", 3) == b"two"
 
 
-def test_a_foreign_primary_on_the_minor_is_refused(made: Pair) -> None:
+def test_a_foreign_primary_on_the_minor_is_refused(fresh_pair: Pair) -> None:
     with pytest.raises(errors.BlockDeviceError) as caught:
-        made.call("n1", "assemble", disk_prefix=OTHER, disk_secret="f" * 40)
+        fresh_pair.call("n1", "assemble", disk_prefix=OTHER, disk_secret="f" * 40)
     text = errors.text(caught.value)
     assert "minor 0 of this node belongs to disk" in text
     assert "in use by resource0" in text
     assert "nothing was done" in text
-    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
-    made.call("n1", "shutdown", disk_prefix=OTHER, disk_secret="f" * 40)
-    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
+    assert fresh_pair.state("n1") == "Connected Primary UpToDate/UpToDate"
+    fresh_pair.call("n1", "shutdown", disk_prefix=OTHER, disk_secret="f" * 40)
+    assert fresh_pair.state("n1") == "Connected Primary UpToDate/UpToDate"
 
 
-def test_a_new_disk_gets_no_minor_of_another(made: Pair) -> None:
-    made.volumes("n1", prefix=OTHER)
+def test_a_new_disk_gets_no_minor_of_another(fresh_pair: Pair) -> None:
+    fresh_pair.volumes("n1", prefix=OTHER)
     with pytest.raises(errors.BlockDeviceError) as caught:
-        made.call("n1", "create", 16, disk_prefix=OTHER, disk_secret="f" * 40)
+        fresh_pair.call("n1", "create", 16, disk_prefix=OTHER, disk_secret="f" * 40)
     assert "but is in use by resource0" in errors.text(caught.value)
-    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
+    assert fresh_pair.state("n1") == "Connected Primary UpToDate/UpToDate"
 
 
 def test_a_failed_tool_is_known_to_the_master() -> None:
@@ -290,33 +290,35 @@ def test_a_failed_tool_is_known_to_the_master() -> None:
     assert sent == ["BlockDeviceError", ["drbdsetup: no"]]
 
 
-def test_a_foreign_secondary_makes_room_and_is_never_synced_with_ours(made: Pair) -> None:
-    made.write("n1", b"instance one")
-    made.volumes("n2", prefix=OTHER)
+def test_a_foreign_secondary_makes_room_and_is_never_synced_with_ours(fresh_pair: Pair) -> None:
+    fresh_pair.write("n1", b"instance one")
+    fresh_pair.volumes("n2", prefix=OTHER)
     other = {"disk_prefix": OTHER, "disk_secret": "f" * 40, "disk_port": 11001}
-    made.call("n2", "shutdown")
-    made.call("n2", "create", 16, **other)
-    made.call("n2", "assemble")
-    made.call("n2", "assemble", **other)
-    assert made.state("n2") == "WFConnection Secondary Inconsistent/DUnknown"
-    assert made.state("n1") == "WFConnection Primary UpToDate/DUnknown"
-    assert made.read("n1", 12) == b"instance one"
+    fresh_pair.call("n2", "shutdown")
+    fresh_pair.call("n2", "create", 16, **other)
+    fresh_pair.call("n2", "assemble")
+    fresh_pair.call("n2", "assemble", **other)
+    assert fresh_pair.state("n2") == "WFConnection Secondary Inconsistent/DUnknown"
+    assert fresh_pair.state("n1") == "WFConnection Primary UpToDate/DUnknown"
+    assert fresh_pair.read("n1", 12) == b"instance one"
 
 
-def test_same_place_with_another_secret_does_not_connect(made: Pair) -> None:
-    made.call("n2", "assemble", disk_secret="f" * 40)
-    assert made.state("n2").startswith("StandAlone Secondary")
-    assert made.state("n1").startswith("StandAlone Primary")
+def test_same_place_with_another_secret_does_not_connect(fresh_pair: Pair) -> None:
+    fresh_pair.call("n2", "assemble", disk_secret="f" * 40)
+    assert fresh_pair.state("n2").startswith("StandAlone Secondary")
+    assert fresh_pair.state("n1").startswith("StandAlone Primary")
 
 
-def test_a_failed_step_leaves_nothing_half_made(made: Pair) -> None:
-    made.call("n2", "shutdown")
-    made.nodes.fail("drbdsetup", "0: Failure: (119) no luck", node="n2", match="attach", code=10)
+def test_a_failed_step_leaves_nothing_half_made(fresh_pair: Pair) -> None:
+    fresh_pair.call("n2", "shutdown")
+    fresh_pair.nodes.fail(
+        "drbdsetup", "0: Failure: (119) no luck", node="n2", match="attach", code=10
+    )
     with pytest.raises(errors.BlockDeviceError, match="no luck"):
-        made.call("n2", "assemble")
-    assert made.nodes.mirrors("n2") == {}
-    made.call("n2", "assemble")
-    assert made.state("n2") == "Connected Secondary UpToDate/UpToDate"
+        fresh_pair.call("n2", "assemble")
+    assert fresh_pair.nodes.mirrors("n2") == {}
+    fresh_pair.call("n2", "assemble")
+    assert fresh_pair.state("n2") == "Connected Secondary UpToDate/UpToDate"
 
 
 def test_secret_is_in_no_error_and_no_log(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
@@ -329,32 +331,32 @@ def test_secret_is_in_no_error_and_no_log(pair: Pair, caplog: pytest.LogCaptureF
     assert SECRET not in " ".join(tool.hide_secrets([f"--shared-secret={SECRET}"]))
 
 
-def test_after_a_power_cut_the_disk_comes_back(made: Pair) -> None:
-    made.write("n1", b"acknowledged")
-    made.nodes.power_cut("n1")
-    made.call("n2", "open")
-    assert made.read("n2", 12) == b"acknowledged"
-    made.nodes.boot("n1")
-    assert made.call("n1", "needs_activation") is True
-    made.call("n1", "assemble")
-    assert made.state("n1") == "Connected Secondary UpToDate/UpToDate"
+def test_after_a_power_cut_the_disk_comes_back(fresh_pair: Pair) -> None:
+    fresh_pair.write("n1", b"acknowledged")
+    fresh_pair.nodes.power_cut("n1")
+    fresh_pair.call("n2", "open")
+    assert fresh_pair.read("n2", 12) == b"acknowledged"
+    fresh_pair.nodes.boot("n1")
+    assert fresh_pair.call("n1", "needs_activation") is True
+    fresh_pair.call("n1", "assemble")
+    assert fresh_pair.state("n1") == "Connected Secondary UpToDate/UpToDate"
 
 
-def test_progress_of_a_resync(made: Pair) -> None:
-    assert made.call("n1", "progress", 1) == (True, 100.0)
-    made.nodes.slow_sync(60)
-    made.call("n2", "remove")
-    made.call("n2", "create", 16)
-    made.call("n2", "assemble")
-    done, percent = made.call("n1", "progress", 1)
+def test_progress_of_a_resync(fresh_pair: Pair) -> None:
+    assert fresh_pair.call("n1", "progress", 1) == (True, 100.0)
+    fresh_pair.nodes.slow_sync(60)
+    fresh_pair.call("n2", "remove")
+    fresh_pair.call("n2", "create", 16)
+    fresh_pair.call("n2", "assemble")
+    done, percent = fresh_pair.call("n1", "progress", 1)
     assert (done, percent < 50) == (False, True)
-    status = made.call("n2", "status")
+    status = fresh_pair.call("n2", "status")
     assert (status.is_degraded, status.ldisk_status) == (True, 3)
     assert 0 < status.estimated_time <= 60
-    made.call("n1", "pause_resync", True)
-    assert made.state("n1").startswith("PausedSyncS")
-    made.call("n1", "pause_resync", False)
-    assert made.state("n1").startswith("SyncSource")
+    fresh_pair.call("n1", "pause_resync", True)
+    assert fresh_pair.state("n1").startswith("PausedSyncS")
+    fresh_pair.call("n1", "pause_resync", False)
+    assert fresh_pair.state("n1").startswith("SyncSource")
 
 
 def test_no_module_is_said(pair: Pair) -> None:
@@ -371,7 +373,7 @@ def test_another_version_is_refused(pair: Pair) -> None:
 
 
 def test_small_metadata_volume_is_refused(pair: Pair) -> None:
-    with pair.on("n1") as env:
+    with pair.enter("n1") as env:
         data, meta = node_disk("n1").children
         device(data, env).create(16)
         device(meta, env).create(64)

@@ -112,7 +112,7 @@ def test_another_volume_is_foreign_unless_it_was_only_renamed(tmp_path: Path) ->
     assert classify(setup(data=str(other), secret="x"), Live(), WISH).disk is Disk.FOREIGN
 
 
-def live(cs: str, ro: str, ds: str) -> Live:
+def make_live(cs: str, ro: str, ds: str) -> Live:
     role, peer_role = map(Role, ro.split("/"))
     disk, peer_disk = map(DiskState, ds.split("/"))
     return Live(Connection(cs), role, peer_role, disk, peer_disk)
@@ -137,6 +137,6 @@ def live(cs: str, ro: str, ds: str) -> Live:
 def test_what_does_not_mend_itself_has_a_name_and_one_repair(
     state: tuple[str, str, str], expected: machine.Trouble | None
 ) -> None:
-    assert find_fault(live(*state)) is expected
+    assert find_fault(make_live(*state)) is expected
     if expected is not None:
         assert expected.repair.split()[0].startswith(("gnt-", "drbdsetup"))

@@ -30,7 +30,7 @@ def paths(tmp_path: Path) -> Paths:
 
 @pytest.fixture
 def device(paths: Paths) -> Iterator[ExtDevice]:
-    reason = loop_lvm.why_not()
+    reason = loop_lvm.explain_unavailable()
     if reason:
         pytest.skip(reason)
     made = volume(paths)

@@ -32,7 +32,7 @@ def volume(name: str = "u1.disk0", **more: Any) -> lvm.LvmDevice:
     return found
 
 
-def look(name: str = "u1.disk0") -> report.Volume:
+def read_volume(name: str = "u1.disk0") -> report.Volume:
     found = report.volume("xenvg", name)
     assert found is not None
     return found
@@ -43,8 +43,8 @@ def test_a_volume_is_made_tagged_found_and_removed(disks: LoopDisks) -> None:
     assert item.attach() is False
     item.create(20, info="originstname+web1.example.com")
     assert item.attach() is True
-    assert look().lv_size == 20 * MIB
-    assert look().tags == ["originstname+web1.example.com"]
+    assert read_volume().lv_size == 20 * MIB
+    assert read_volume().tags == ["originstname+web1.example.com"]
     item.remove()
     item.remove()
     assert item.attach() is False
@@ -54,7 +54,7 @@ def test_a_volume_is_never_made_over_another(disks: LoopDisks) -> None:
     volume().create(8)
     with pytest.raises(errors.BlockDeviceError, match="exists already"):
         volume().create(12)
-    assert look().lv_size == 8 * MIB
+    assert read_volume().lv_size == 8 * MIB
 
 
 def test_a_full_group_is_told_in_mebibytes(disks: LoopDisks) -> None:
@@ -77,8 +77,8 @@ def test_volumes_of_an_instance_lie_on_one_disk_and_instances_are_spread(disks: 
     for index, name in enumerate(["u1.disk0", "u2.disk1"]):
         volume(name).create(40, info="originstname+web1")
         volume(f"m{index}").create(40, info="originstname+mail1")
-    web = {disk for name in ("u1.disk0", "u2.disk1") for disk in look(name).disks}
-    mail = {disk for name in ("m0", "m1") for disk in look(name).disks}
+    web = {disk for name in ("u1.disk0", "u2.disk1") for disk in read_volume(name).disks}
+    mail = {disk for name in ("m0", "m1") for disk in read_volume(name).disks}
     assert (len(web), len(mail)) == (1, 1)
     assert web != mail
 
@@ -89,54 +89,54 @@ def test_a_batch_is_put_where_all_of_it_fits(disks: LoopDisks) -> None:
     # 96 MiB together: only the second disk has the room, though each part fits everywhere.
     first = volume("u1.disk0", dynamic_params={BATCH: [[], [40], [16]]})
     first.create(40, info="originstname+web1")
-    assert look("u1.disk0").disks == [disks.devices[1]]
+    assert read_volume("u1.disk0").disks == [disks.devices[1]]
 
 
 def test_a_volume_spills_over_when_no_disk_has_room(disks: LoopDisks) -> None:
     volume().create(200)
-    assert len(look().disks) == 2
+    assert len(read_volume().disks) == 2
 
 
 def test_disks_that_may_not_be_used_are_not_used(disks: LoopDisks) -> None:
     for device in disks.devices[:2]:
         disks.lvm("pvchange", "--allocatable", "n", device)
     volume().create(8)
-    assert look().disks == [disks.devices[2]]
+    assert read_volume().disks == [disks.devices[2]]
     with pytest.raises(errors.BlockDeviceError, match="needs 200 MiB, 116 MiB free"):
         volume("u2").create(200)
 
 
 def test_stripes_come_from_the_parameters(disks: LoopDisks) -> None:
     volume(params={"stripes": 2}).create(24)
-    assert look().stripes == 2
-    assert len(look().disks) == 2
+    assert read_volume().stripes == 2
+    assert len(read_volume().disks) == 2
     # More stripes than disks are as many as there are.
     volume("wide", params={"stripes": 8}).create(24)
-    assert look("wide").stripes == 3
+    assert read_volume("wide").stripes == 3
 
 
 def test_a_striped_volume_grows_by_whole_stripes(disks: LoopDisks) -> None:
     item = volume(params={"stripes": 3})
     item.create(12)
     item.grow(4)
-    assert look().lv_size == 24 * MIB
+    assert read_volume().lv_size == 24 * MIB
 
 
 def test_growing(disks: LoopDisks) -> None:
     item = volume()
     item.create(8)
     item.grow(4, dry_run=True)
-    assert look().lv_size == 8 * MIB
+    assert read_volume().lv_size == 8 * MIB
     item.grow(4)
     item.grow(0)
-    assert look().lv_size == 12 * MIB
-    assert len(look().disks) == 1
+    assert read_volume().lv_size == 12 * MIB
+    assert len(read_volume().disks) == 1
     for dry_run in (True, False):
         with pytest.raises(errors.BlockDeviceError, match="Insufficient"):
             item.grow(100_000, dry_run=dry_run)
         with pytest.raises(errors.BlockDeviceError, match="only grow"):
             item.grow(-4, dry_run=dry_run)
-    assert look().lv_size == 12 * MIB
+    assert read_volume().lv_size == 12 * MIB
     with pytest.raises(errors.BlockDeviceError, match="/dev/xenvg/none does not exist"):
         volume("none").grow(4)
 
@@ -147,7 +147,7 @@ def test_an_existing_volume_is_adopted_by_its_name(disks: LoopDisks) -> None:
     for _twice in range(2):
         item.rename(("xenvg", "u7.disk0"))
     assert item.path.endswith("/dev/xenvg/u7.disk0")
-    assert look("u7.disk0").lv_size == 8 * MIB
+    assert read_volume("u7.disk0").lv_size == 8 * MIB
     assert volume("data-of-old").attach() is False
     volume("data-of-old").rename(("xenvg", "u7.disk0"))
 
@@ -167,9 +167,9 @@ def test_the_text_of_a_volume_is_replaced(disks: LoopDisks) -> None:
     item = volume()
     item.create(4, info="originstname+web1")
     item.set_info("originstname+web2 (moved)")
-    assert look().tags == ["originstname+web2__moved_"]
+    assert read_volume().tags == ["originstname+web2__moved_"]
     item.set_info("")
-    assert look().tags == []
+    assert read_volume().tags == []
 
 
 def test_exclusive_storage_takes_whole_disks(disks: LoopDisks) -> None:
@@ -182,12 +182,12 @@ def test_exclusive_storage_takes_whole_disks(disks: LoopDisks) -> None:
         volume("u2", env=alone, spindles=2).create(8)
     with pytest.raises(errors.BlockDeviceError, match="needs 400 MiB, 124 MiB free"):
         volume("u2", env=alone, spindles=1).create(400)
-    assert not set(look().disks) & set(look("shared").disks)
+    assert not set(read_volume().disks) & set(read_volume("shared").disks)
     assert volume().spindles() == 1
     with pytest.raises(errors.BlockDeviceError, match="24 MiB free on its own"):
         volume(env=alone).grow(28)
     volume(env=alone).grow(24)
-    assert len(look().disks) == 1
+    assert len(read_volume().disks) == 1
 
 
 def test_a_lost_disk_makes_its_volumes_faulty_until_the_group_is_repaired(

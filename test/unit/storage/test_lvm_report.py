@@ -111,7 +111,7 @@ class Tools:
         program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{program}.asked\ncat {answer}\n')
         program.chmod(0o755)
 
-    def asked(self, tool: str) -> list[str]:
+    def read_request(self, tool: str) -> list[str]:
         return [tool, *(self._directory / f"{tool}.asked").read_text().splitlines()]
 
 
@@ -124,19 +124,19 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
 def test_volume_groups_are_asked_for(tools: Tools) -> None:
     tools.answer("vgs", "vgs_lost")
     assert [found.vg_name for found in report.groups()] == ["xenvg"]
-    assert tools.asked("vgs") == report.groups_argv()
+    assert tools.read_request("vgs") == report.groups_argv()
     assert report.group("xenvg").vg_free == 331350016
-    assert tools.asked("vgs") == report.groups_argv("xenvg")
+    assert tools.read_request("vgs") == report.groups_argv("xenvg")
 
 
 def test_volumes_are_asked_for(tools: Tools) -> None:
     tools.answer("lvs", "lvs_segments")
     assert [found.lv_name for found in report.volumes(["xenvg"])] == ["u1.disk0", "u2.disk0"]
-    assert tools.asked("lvs") == report.volumes_argv(["xenvg"])
+    assert tools.read_request("lvs") == report.volumes_argv(["xenvg"])
     found = report.volume("xenvg", "u1.disk0")
     assert found is not None
     assert found.lv_name == "u1.disk0"
-    assert tools.asked("lvs") == report.volumes_argv(["xenvg"], "u1.disk0")
+    assert tools.read_request("lvs") == report.volumes_argv(["xenvg"], "u1.disk0")
     tools.answer("lvs", "none")
     assert report.volume("xenvg", "u3.disk0") is None
 
@@ -144,10 +144,10 @@ def test_volumes_are_asked_for(tools: Tools) -> None:
 def test_physical_volumes_are_asked_for(tools: Tools) -> None:
     tools.answer("pvs", "pvs_lost")
     assert [found.pv_name for found in report.physicals()] == ["/dev/sda", "[unknown]"]
-    assert tools.asked("pvs") == report.physicals_argv()
+    assert tools.read_request("pvs") == report.physicals_argv()
     tools.answer("pvs", "pvs_segments")
     assert [found.name for found in report.uses("xenvg")] == ["/dev/sda", "/dev/sdb"]
-    assert tools.asked("pvs") == report.segments_argv("xenvg")
+    assert tools.read_request("pvs") == report.segments_argv("xenvg")
 
 
 def test_disks_that_are_empty_and_may_be_used() -> None:

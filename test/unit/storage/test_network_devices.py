@@ -35,7 +35,7 @@ def device(root: Path, kind: DiskTemplate, name: str, **params: Any) -> Device:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    reason = loop_lvm.why_not()
+    reason = loop_lvm.explain_unavailable()
     if reason:
         pytest.skip(reason)
     network_storage.install_rbd(tmp_path, tmp_path / "ceph")
@@ -140,7 +140,7 @@ def test_a_gluster_file_is_opened_by_its_address_when_access_says_so(tmp_path: P
 
 
 def test_another_volume_in_the_way_is_told(tmp_path: Path) -> None:
-    reason = loop_lvm.why_not()
+    reason = loop_lvm.explain_unavailable()
     if reason:
         pytest.skip(reason)
     (tmp_path / "mnt").mkdir()

@@ -31,7 +31,7 @@ class At:
 
 
 @pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
     found = Paths(tmp_path)
     found.data.mkdir(parents=True)
@@ -40,7 +40,7 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     return found
 
 
-def old(path: Path, days: float) -> Path:
+def make_old(path: Path, days: float) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("{}")
     stamp = SYSTEM.now() - days * DAY
@@ -48,64 +48,64 @@ def old(path: Path, days: float) -> Path:
     return path
 
 
-def test_archived_jobs(where: Paths) -> None:
-    gone = old(where.queue / "archive" / "0" / "job-7", 22)
+def test_archived_jobs(paths: Paths) -> None:
+    gone = make_old(paths.queue / "archive" / "0" / "job-7", 22)
     kept = [
-        old(where.queue / "archive" / "0" / "job-8", 20),
-        old(where.queue / "archive" / "0" / "notes", 22),
-        old(where.queue / "job-9", 22),
-        old(where.data / "watcher.group.data", 22),
+        make_old(paths.queue / "archive" / "0" / "job-8", 20),
+        make_old(paths.queue / "archive" / "0" / "notes", 22),
+        make_old(paths.queue / "job-9", 22),
+        make_old(paths.data / "watcher.group.data", 22),
     ]
     assert cleaner.main(["master"]) == 0
     assert not gone.exists()
     assert all(path.exists() for path in kept)
-    [log] = (where.log / "master-cleaner").iterdir()
+    [log] = (paths.log / "master-cleaner").iterdir()
     assert log.read_text() == f"removed {gone}\n"
 
 
-def test_state_of_the_watcher_and_keys_of_transfers(where: Paths) -> None:
+def test_state_of_the_watcher_and_keys_of_transfers(paths: Paths) -> None:
     gone = [
-        old(where.data / "watcher.group.data", 22),
-        old(where.data / "watcher.group.instance-status", 22),
-        where.run / "crypto" / "x509-old",
+        make_old(paths.data / "watcher.group.data", 22),
+        make_old(paths.data / "watcher.group.instance-status", 22),
+        paths.run / "crypto" / "x509-old",
     ]
     kept = [
-        old(where.data / "watcher.other.data", 1),
-        old(where.data / "watcher.pause", 22),
-        old(where.queue / "archive" / "0" / "job-7", 22),
-        where.run / "crypto" / "x509-new",
-        where.run / "crypto" / "no-cert",
+        make_old(paths.data / "watcher.other.data", 1),
+        make_old(paths.data / "watcher.pause", 22),
+        make_old(paths.queue / "archive" / "0" / "job-7", 22),
+        paths.run / "crypto" / "x509-new",
+        paths.run / "crypto" / "no-cert",
     ]
     for name, days in (("x509-old", 0), ("x509-new", 1)):
-        directory = where.run / "crypto" / name
+        directory = paths.run / "crypto" / name
         directory.mkdir(parents=True)
         certs.write(directory / "cert", certs.self_signed("x", days=days))
-    (where.run / "crypto" / "no-cert").mkdir()
+    (paths.run / "crypto" / "no-cert").mkdir()
     assert cleaner.main(["node"]) == 0
     assert [path for path in gone if path.exists()] == []
     assert [path for path in kept if not path.exists()] == []
 
 
-def test_logs_of_earlier_runs(where: Paths) -> None:
+def test_logs_of_earlier_runs(paths: Paths) -> None:
     now = SYSTEM.now()
     for number in range(cleaner.KEEP_LOGS + 3):
-        assert cleaner.clean("node", where, At(now + number)) == []
-    logs = sorted(path.name for path in (where.log / "cleaner").iterdir())
+        assert cleaner.clean("node", paths, At(now + number)) == []
+    logs = sorted(path.name for path in (paths.log / "cleaner").iterdir())
     assert len(logs) == cleaner.KEEP_LOGS
 
 
-def test_without_a_cluster_nothing_is_done(where: Paths) -> None:
-    kept = old(where.data / "watcher.group.data", 22)
-    where.ssconf("master_node").unlink()
+def test_without_a_cluster_nothing_is_done(paths: Paths) -> None:
+    kept = make_old(paths.data / "watcher.group.data", 22)
+    paths.ssconf("master_node").unlink()
     assert cleaner.main(["node"]) == 0
     assert kept.exists()
-    assert not (where.log / "cleaner").exists()
+    assert not (paths.log / "cleaner").exists()
 
 
 def test_what_cannot_be_removed_is_told(
-    where: Paths, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    paths: Paths, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = old(where.data / "watcher.group.data", 22)
+    path = make_old(paths.data / "watcher.group.data", 22)
 
     def refuse(_path: Path) -> bool:
         raise PermissionError(13, "Permission denied")

@@ -21,7 +21,7 @@ from ganeti.tools.anonymize import HIDDEN, anonymize
 RECORDED = Path(__file__).parents[2] / "recorded" / "config_3_0_2.json"
 
 
-def recorded() -> dict[str, Any]:
+def read_recorded() -> dict[str, Any]:
     """A configuration of Ganeti 3.0.2, with more in it that tells whose it is."""
     found: dict[str, Any] = json.loads(RECORDED.read_text())
     cluster = found["cluster"]
@@ -45,7 +45,7 @@ FOREIGN = (
 
 
 def test_nothing_tells_whose_it_is() -> None:
-    found = anonymize(recorded())
+    found = anonymize(read_recorded())
     text = json.dumps(found)
     assert [word for word in FOREIGN if word in text] == []
     assert found["cluster"]["cluster_name"] == "cluster.example.com"
@@ -54,7 +54,7 @@ def test_nothing_tells_whose_it_is() -> None:
 
 
 def test_what_belongs_together_still_does() -> None:
-    found = anonymize(recorded())
+    found = anonymize(read_recorded())
     [node] = found["nodes"].values()
     assert node["tags"] == [found["cluster"]["tags"][0]]
     assert found["cluster"]["tags"][1].startswith("htools:iextags:tag")
@@ -67,7 +67,7 @@ def test_what_belongs_together_still_does() -> None:
     path = found["disks"][second["disks"][1]]["logical_id"][1]
     assert path.startswith(f"/srv/ganeti/file-storage/{second['name']}/")
     assert found["disks"][second["disks"][0]]["logical_id"] == ["xenvg", "volume1"]
-    before = recorded()
+    before = read_recorded()
     assert found["instances"].keys() == before["instances"].keys()
     assert anonymize(before) == found
 
@@ -113,7 +113,7 @@ def test_secrets_are_shown_when_they_are_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "config.data"
-    file.write_text(json.dumps(recorded()))
+    file.write_text(json.dumps(read_recorded()))
     words = ["--path", str(file), "/cluster/osparams_private_cluster/noop/root"]
     assert query_config.main(words) == 0
     assert capsys.readouterr().out == '"<redacted>"\n'
@@ -123,9 +123,9 @@ def test_secrets_are_shown_when_they_are_asked_for(
 
 def test_the_program_that_disguises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, copy = tmp_path / "config.data", tmp_path / "copy"
-    file.write_text(json.dumps(recorded()))
+    file.write_text(json.dumps(read_recorded()))
     assert sanitize_config.main(["--path", str(file), "--output", str(copy)]) == 0
-    assert json.loads(copy.read_text()) == anonymize(recorded())
+    assert json.loads(copy.read_text()) == anonymize(read_recorded())
     assert copy.stat().st_mode & 0o777 == 0o600
     assert sanitize_config.main(["--path", str(file)]) == 0
     assert capsys.readouterr().out == copy.read_text()

@@ -111,14 +111,14 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
     for name in ("wipefs", "pvcreate", "vgcreate"):
         program(name, f'echo {name} "$@" >>{log}')
 
-    def told(*devices: dict[str, Any]) -> list[str]:
+    def show_disks(*devices: dict[str, Any]) -> list[str]:
         for item in devices:
             Path(item["path"]).touch()
         if devices:
             listing.write_text(json.dumps({"blockdevices": devices}))
         return log.read_text().splitlines()
 
-    return told
+    return show_disks
 
 
 def test_a_group_of_all_free_disks(

@@ -23,7 +23,7 @@ ONE, TWO = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-2222
 
 
 @pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
     made = Paths(tmp_path)
     made.data.mkdir(parents=True)
@@ -43,21 +43,21 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def authorized(where: Paths) -> str:
-    return where.under("/root/.ssh/authorized_keys").read_text()
+def authorized(paths: Paths) -> str:
+    return paths.under("/root/.ssh/authorized_keys").read_text()
 
 
-def test_who_may_log_in_is_added_once_and_removed_and_people_stay(where: Paths, ask: Any) -> None:
+def test_who_may_log_in_is_added_once_and_removed_and_people_stay(paths: Paths, ask: Any) -> None:
     request = {"cluster_name": "c", "authorized_keys": ["add", {ONE: [KEY]}]}
     for _ in range(2):
         assert ask(ssh_update, request) == 0
-        assert authorized(where) == f"{MINE}{KEY}\n"
+        assert authorized(paths) == f"{MINE}{KEY}\n"
     # The same key with another comment is the same key.
     shown = KEY.replace("root@node1", "somebody")
     request = {"cluster_name": "c", "authorized_keys": ["remove", {ONE: [shown]}]}
     assert ask(ssh_update, request) == 0
-    assert authorized(where) == MINE
-    assert where.under("/root/.ssh/authorized_keys").stat().st_mode & 0o777 == 0o600
+    assert authorized(paths) == MINE
+    assert paths.under("/root/.ssh/authorized_keys").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_who_may_log_in_is_added_once_and_removed_and_people_stay(where: Paths, 
         ("clear", {}, ""),
     ],
 )
-def test_keys_of_nodes(where: Paths, ask: Any, action: str, given: Any, left: str) -> None:
-    file = where.data / "ganeti_pub_keys"
+def test_keys_of_nodes(paths: Paths, ask: Any, action: str, given: Any, left: str) -> None:
+    file = paths.data / "ganeti_pub_keys"
     file.write_text(f"{ONE} {KEY}\n")
     request = {"cluster_name": "c", "public_keys": [action, given]}
     assert ask(ssh_update, request, "--dry-run") == 0
@@ -81,18 +81,18 @@ def test_keys_of_nodes(where: Paths, ask: Any, action: str, given: Any, left: st
     assert file.read_text() == left
 
 
-def test_new_keys_of_root(where: Paths, ask: Any) -> None:
+def test_new_keys_of_root(paths: Paths, ask: Any) -> None:
     if shutil.which("ssh-keygen") is None:
         pytest.skip("no ssh-keygen on this machine: install openssh-client")
     request = {"cluster_name": "c", "generate": ["ecdsa", 256, "_master_tmp"]}
     for _ in range(2):
         assert ask(ssh_update, request) == 0
-    ssh = where.under("/root/.ssh")
+    ssh = paths.under("/root/.ssh")
     assert (ssh / "id_ecdsa_master_tmp").stat().st_mode & 0o777 == 0o600
     assert (ssh / "id_ecdsa_master_tmp.pub").read_text().startswith("ecdsa-sha2-nistp256 ")
 
 
-def test_a_server_gets_the_keys_of_a_cluster(where: Paths, ask: Any) -> None:
+def test_a_server_gets_the_keys_of_a_cluster(paths: Paths, ask: Any) -> None:
     request = {
         "cluster_name": "c",
         "ssh_host_key": [["ecdsa", PRIVATE, OTHER]],
@@ -100,29 +100,29 @@ def test_a_server_gets_the_keys_of_a_cluster(where: Paths, ask: Any) -> None:
         "authorized_keys": [OTHER],
     }
     assert ask(prepare_node_join, request, "--dry-run") == 0
-    assert not where.under("/etc/ssh").exists()
+    assert not paths.under("/etc/ssh").exists()
     assert ask(prepare_node_join, request) == 0
-    private = where.under("/etc/ssh/ssh_host_ecdsa_key")
+    private = paths.under("/etc/ssh/ssh_host_ecdsa_key")
     assert (private.read_text(), private.stat().st_mode & 0o777) == (PRIVATE, 0o600)
-    assert where.under("/etc/ssh/ssh_host_ecdsa_key.pub").read_text() == f"{OTHER}\n"
-    assert where.under("/root/.ssh/id_ed25519").read_text() == PRIVATE
-    assert authorized(where) == f"{MINE}{OTHER}\n{KEY}\n"
+    assert paths.under("/etc/ssh/ssh_host_ecdsa_key.pub").read_text() == f"{OTHER}\n"
+    assert paths.under("/root/.ssh/id_ed25519").read_text() == PRIVATE
+    assert authorized(paths) == f"{MINE}{OTHER}\n{KEY}\n"
 
 
 def test_requests_of_another_cluster_are_refused(
-    where: Paths, ask: Any, capsys: pytest.CaptureFixture[str]
+    paths: Paths, ask: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    elsewhere = Paths(where.root / "elsewhere")
+    elsewhere = Paths(paths.root / "elsewhere")
     elsewhere.data.mkdir(parents=True)
-    for place in (where, elsewhere):
+    for place in (paths, elsewhere):
         certs.write_authority(certs.create_ca("c"), place.ca_key, place.ca_cert)
     text = elsewhere.ca_cert.read_text()
     request = {"cluster_name": "c", "authorized_keys": ["add", {ONE: [KEY]}]}
-    assert ask(ssh_update, {**request, "node_daemon_certificate": where.ca_cert.read_text()}) == 0
+    assert ask(ssh_update, {**request, "node_daemon_certificate": paths.ca_cert.read_text()}) == 0
     other = {**request, "node_daemon_certificate": text}
     assert ask(ssh_update, other) == 1
     assert "node-cleanup" in capsys.readouterr().err
-    where.ssconf("cluster_name").write_text("mine.example.com\n")
+    paths.ssconf("cluster_name").write_text("mine.example.com\n")
     assert ask(prepare_node_join, {"cluster_name": "c"}) == 1
     assert "belongs to cluster mine.example.com, not to c" in capsys.readouterr().err
 
@@ -139,11 +139,11 @@ def test_requests_of_another_cluster_are_refused(
     ],
 )
 def test_requests_that_are_none(
-    where: Paths, ask: Any, capsys: pytest.CaptureFixture[str], tool: Any, request_: Any, text: str
+    paths: Paths, ask: Any, capsys: pytest.CaptureFixture[str], tool: Any, request_: Any, text: str
 ) -> None:
     assert ask(tool, request_) == 1
     assert text in capsys.readouterr().err
-    assert authorized(where) == MINE
+    assert authorized(paths) == MINE
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_requests_that_are_none(
     ],
 )
 def test_values_that_would_do_harm(
-    where: Paths, ask: Any, capsys: pytest.CaptureFixture[str], tool: Any, change: Any, text: str
+    paths: Paths, ask: Any, capsys: pytest.CaptureFixture[str], tool: Any, change: Any, text: str
 ) -> None:
     assert ask(tool, {"cluster_name": "c", **change}) == 1
     assert text in capsys.readouterr().err
-    assert authorized(where) == MINE
+    assert authorized(paths) == MINE

@@ -48,13 +48,13 @@ def decide(known: Memory, *found: Instance, offline: str = "") -> list[tuple[str
     return [(str(action.op["OP_ID"]), action.name) for action in found_actions]
 
 
-def known(**boots: str) -> Memory:
+def make_memory(**boots: str) -> Memory:
     return Memory(boots={"node1": "boot-1", "node2": "boot-2", **boots})
 
 
 def test_what_should_run_and_does_not_is_started() -> None:
     down = instance(status=InstanceStatus.ERROR_DOWN)
-    assert decide(known(), down, instance("web2")) == [("OP_INSTANCE_STARTUP", "web1")]
+    assert decide(make_memory(), down, instance("web2")) == [("OP_INSTANCE_STARTUP", "web1")]
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,11 @@ def test_what_should_run_and_does_not_is_started() -> None:
     ],
 )
 def test_others_are_left_alone(status: InstanceStatus) -> None:
-    assert decide(known(), instance(status=status)) == []
+    assert decide(make_memory(), instance(status=status)) == []
 
 
 def test_after_five_attempts_a_person_must_look() -> None:
-    memory_of = known()
+    memory_of = make_memory()
     down = instance(status=InstanceStatus.ERROR_DOWN)
     memory_of.attempts[Kind.RESTART, "web1"] = Attempts(MAX_ATTEMPTS - 1, 1.0)
     assert decide(memory_of, down)
@@ -86,13 +86,13 @@ def test_no_attempt_is_wasted_while_a_node_of_its_disks_does_not_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     down = instance(status=InstanceStatus.ERROR_DOWN, nodes=("node1", "node3"))
-    assert decide(known(), down) == []
+    assert decide(make_memory(), down) == []
     assert "started when node node3 answers" in caplog.text
-    assert decide(known(), down, offline="node3") == [("OP_INSTANCE_STARTUP", "web1")]
+    assert decide(make_memory(), down, offline="node3") == [("OP_INSTANCE_STARTUP", "web1")]
 
 
 def test_attempts_are_forgotten_when_it_runs_or_after_eight_hours() -> None:
-    tried = known()
+    tried = make_memory()
     tried.note(Kind.RESTART, "web1", 100.0)
     tried.note(Kind.RESTART, "gone", 100.0)
     tried.keep_only(["web1"])
@@ -107,7 +107,7 @@ def test_attempts_are_forgotten_when_it_runs_or_after_eight_hours() -> None:
 
 
 def test_one_that_is_seen_running_soon_after_an_attempt_may_end_again() -> None:
-    tried = known()
+    tried = make_memory()
     tried.note(Kind.RESTART, "web1", NOW - WELL_AFTER + 1)
     decide(tried, instance())
     assert tried.count(Kind.RESTART, "web1") == 1
@@ -118,16 +118,16 @@ def test_one_that_is_seen_running_soon_after_an_attempt_may_end_again() -> None:
 
 def test_what_its_user_stopped_is_recorded_as_stopped_once() -> None:
     stopped = instance(status=InstanceStatus.USER_DOWN)
-    [action] = instances.decide(Group("g", "default", (stopped,), BOOTS), known(), NOW)
+    [action] = instances.decide(Group("g", "default", (stopped,), BOOTS), make_memory(), NOW)
     assert action.op["OP_ID"] == "OP_INSTANCE_SHUTDOWN"
     assert action.op["admin_state_source"] == "user"
     recorded = instance(status=InstanceStatus.USER_DOWN, wanted=AdminState.DOWN)
-    assert decide(known(), recorded) == []
+    assert decide(make_memory(), recorded) == []
 
 
 class TestBoots:
     def test_disks_of_a_node_that_booted_are_activated_on_both_sides(self) -> None:
-        changed = known(node2="before")
+        changed = make_memory(node2="before")
         found = [
             instance("secondary"),
             instance("primary", nodes=("node2", "node1")),
@@ -144,10 +144,10 @@ class TestBoots:
 
     def test_one_that_must_be_started_gets_its_disks_by_that(self) -> None:
         down = instance(status=InstanceStatus.ERROR_DOWN)
-        assert decide(known(node1="before"), down) == [("OP_INSTANCE_STARTUP", "web1")]
+        assert decide(make_memory(node1="before"), down) == [("OP_INSTANCE_STARTUP", "web1")]
 
     def test_not_while_its_other_node_does_not_answer(self) -> None:
-        assert decide(known(node1="before"), instance(nodes=("node1", "node3"))) == []
+        assert decide(make_memory(node1="before"), instance(nodes=("node1", "node3"))) == []
 
 
 class Master:

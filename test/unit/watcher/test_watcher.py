@@ -108,7 +108,7 @@ def test_certificates_are_looked_at_once_a_day(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[paths.Paths]:
+def node_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[paths.Paths]:
     found = paths.Paths(tmp_path)
     for directory in (found.log, found.locks, found.data):
         directory.mkdir(parents=True)
@@ -137,14 +137,14 @@ def answer(monkeypatch: pytest.MonkeyPatch, outcome: Exception | None) -> None:
     [(None, 0), (NotMasterError("elsewhere"), 11), (MasterDownError("down"), 1)],
 )
 def test_exit_codes(
-    where: paths.Paths, monkeypatch: pytest.MonkeyPatch, outcome: Exception | None, code: int
+    node_paths: paths.Paths, monkeypatch: pytest.MonkeyPatch, outcome: Exception | None, code: int
 ) -> None:
     answer(monkeypatch, outcome)
     assert program.main(["--no-strict"]) == code
 
 
 def test_after_a_boot_it_looks_until_all_that_should_run_does(
-    where: paths.Paths, monkeypatch: pytest.MonkeyPatch
+    node_paths: paths.Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The master comes up late, then a node; what is down for ever is left to the next run."""
     uptime = [100.0]
@@ -170,9 +170,11 @@ def test_after_a_boot_it_looks_until_all_that_should_run_does(
     assert uptime[0] >= 600
 
 
-def test_a_second_watcher_ends_at_once(where: paths.Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_watcher_ends_at_once(
+    node_paths: paths.Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer(monkeypatch, errors.GenericError("must not be asked"))
-    lock = files.FileLock(where.watcher_lock)
+    lock = files.FileLock(node_paths.watcher_lock)
     lock.acquire()
     try:
         assert program.main([]) == constants.EXIT_SUCCESS
@@ -185,9 +187,13 @@ def test_a_second_watcher_ends_at_once(where: paths.Paths, monkeypatch: pytest.M
     [("9e11", [], True), ("1", [], False), ("x", [], False), ("9e11", ["--ignore-pause"], False)],
 )
 def test_a_pause_is_obeyed_while_it_lasts(
-    where: paths.Paths, monkeypatch: pytest.MonkeyPatch, text: str, words: list[str], paused: bool
+    node_paths: paths.Paths,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    words: list[str],
+    paused: bool,
 ) -> None:
     answer(monkeypatch, NotMasterError("asked"))
-    where.watcher_pause.write_text(f"{text}\n")
+    node_paths.watcher_pause.write_text(f"{text}\n")
     assert program.main(words) == (constants.EXIT_SUCCESS if paused else 11)
-    assert (program.read_pause(where, SYSTEM) is not None) == (text == "9e11")
+    assert (program.read_pause(node_paths, SYSTEM) is not None) == (text == "9e11")
