@@ -16,6 +16,7 @@ from ganeti.placement.capacity import Filling, Rules, model_instance
 from ganeti.placement.facts import Cluster, Instance, Mirror, Policy, Spec
 from ganeti.placement.layout import Layout
 from ganeti.placement.score import score
+from ganeti.placement.seats import Failure
 from ganeti.placement.use import Use
 
 # fmt: off
@@ -332,7 +333,7 @@ def _print_final_keys(layout: Layout, done: Filling) -> None:
         "ALLOC_INSTANCES": str(len(done.placed)),
         "ALLOC_FAIL_REASON": done.worst_failure.upper(),
     }
-    keys |= {f"ALLOC_{name.upper()}_CNT": str(done.failures[name]) for name in capacity.FAILURES}
+    keys |= {f"ALLOC_{name.upper()}_CNT": str(done.failures[name]) for name in Failure}
     _print_keys(keys | {"OK": "1"})
 
 

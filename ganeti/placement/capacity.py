@@ -24,11 +24,6 @@ _STEPS = {
     Failure.CPU: ("vcpus", 1),
     Failure.SPINDLES: ("spindles", 1),
 }
-#: Failures in the order in which they are listed.
-FAILURES = (
-    *(Failure.CPU, Failure.MEMORY, Failure.DISK, Failure.N1, Failure.TAGS, Failure.MIGRATION),
-    *(Failure.DISK_COUNT, Failure.SPINDLES, Failure.INTERNAL),
-)
 #: Places are prepared for so many instances at once.
 _BATCH = 64
 
@@ -76,7 +71,7 @@ class Filling:
         """What most places lack in the end."""
         if not self.failures:
             return Failure.INTERNAL
-        return min(FAILURES, key=lambda one: (-self.failures[one], FAILURES.index(one)))
+        return max(Failure, key=lambda one: self.failures[one])
 
 
 def model_instance(spec: Spec, template: str, name: str = "new") -> Instance:

@@ -15,19 +15,6 @@ from ganeti.placement.facts import Cluster, Group, Instance, Spec
 from ganeti.placement.layout import Layout
 from ganeti.placement.seats import Failure
 
-#: What ends a filling, for people.
-WORDS = {
-    Failure.MEMORY: "memory",
-    Failure.N1: "memory kept for the failure of a node",
-    Failure.DISK: "disk",
-    Failure.CPU: "virtual processors",
-    Failure.SPINDLES: "spindles",
-    Failure.TAGS: "exclusion tags",
-    Failure.MIGRATION: "migration tags",
-    Failure.DISK_COUNT: "number of disks",
-    Failure.INTERNAL: "number of nodes",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -100,7 +87,7 @@ class Headroom:
 
 
 def _end(failure: Failure | None) -> dict[str, str | None]:
-    return {"ended_by": None if failure is None else WORDS[failure]}
+    return {"ended_by": None if failure is None else failure.words}
 
 
 def examine(cluster: Cluster, groups: Sequence[Group], wanted: Wanted) -> list[Headroom]:

@@ -68,11 +68,7 @@ def _counts(layout: Layout) -> dict[str, float]:
 
 
 def sum_counted(layout: Layout) -> float:
-    """The part of the score that counts offline nodes, tags and locations."""
-    board = layout.board
-    tags = board.exclusion_tags or len(board.at) or board.unmet is not None
-    if not tags and board.online.all():
-        return 0.0
+    """The part of the score that counts: offline nodes, tags, locations."""
     return sum(WEIGHTS[name] * value for name, value in _counts(layout).items())
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +22,25 @@ from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Use
 
 
 class Failure(StrEnum):
-    """What is missing at a place."""
+    """What is missing at a place, with the words for it; in this order it is listed."""
 
-    MEMORY = "FailMem"
-    DISK = "FailDisk"
-    CPU = "FailCPU"
-    N1 = "FailN1"
-    TAGS = "FailTags"
-    MIGRATION = "FailMig"
-    DISK_COUNT = "FailDiskCount"
-    SPINDLES = "FailSpindles"
-    INTERNAL = "FailInternal"
+    words: str
+
+    def __new__(cls, name: str, words: str = "") -> Self:
+        item = str.__new__(cls, name)
+        item._value_ = name
+        item.words = words
+        return item
+
+    CPU = "FailCPU", "virtual processors"
+    MEMORY = "FailMem", "memory"
+    DISK = "FailDisk", "disk"
+    N1 = "FailN1", "memory kept for the failure of a node"
+    TAGS = "FailTags", "exclusion tags"
+    MIGRATION = "FailMig", "migration tags"
+    DISK_COUNT = "FailDiskCount", "number of disks"
+    SPINDLES = "FailSpindles", "spindles"
+    INTERNAL = "FailInternal", "number of nodes"
 
 
 #: Failures by their number in arrays; 0 is none.

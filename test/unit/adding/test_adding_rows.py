@@ -9,10 +9,6 @@ import adding_table
 
 #: Rows without a test; only fewer.
 WITHOUT = {
-    "check of `ganeti-doctor`",
-    "hard criterion: where a *new* instance must not go",
-    "hard criterion for moves",
-    "hard criterion for a node that the user names",
     "daemon",
     "metric of `/metrics`",
     "event that people are notified of",
