@@ -17,6 +17,7 @@ from ganeti import errors
 from ganeti.base import typed, units
 from ganeti.base.json_types import JsonObject
 from ganeti.base.text import nearest
+from ganeti.base.typed import doc
 from ganeti.model import marks
 from ganeti.model.enums import HaPolicy
 from ganeti.model.marks import Mark
@@ -35,14 +36,26 @@ Mebibytes = Annotated[int, Meta(ge=0, description="Size in MiB")]
 class BackendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What an instance gets of a node, whatever its hypervisor."""
 
-    always_failover: Annotated[bool, Mark.SAFE] = False
-    auto_balance: Annotated[bool, Mark.SAFE] = True
-    ha: Annotated[HaPolicy, Mark.SAFE] = HaPolicy.TAGS
-    ha_attempts: Annotated[int, Meta(ge=1, le=100), Mark.SAFE] = 3
-    maxmem: Annotated[Mebibytes, Mark.SAFE] = 128
-    minmem: Annotated[Mebibytes, Mark.SAFE] = 128
-    spindle_use: Annotated[int, Meta(ge=0), Mark.SAFE] = 1
-    vcpus: Annotated[int, Meta(ge=1), Mark.SAFE] = 1
+    always_failover: Annotated[
+        bool,
+        doc("Whether the instance is moved by failover even when it could be migrated"),
+        Mark.SAFE,
+    ] = False
+    auto_balance: Annotated[bool, doc("Whether balancing may move the instance"), Mark.SAFE] = True
+    ha: Annotated[
+        HaPolicy, doc("What happens by itself when the node of the instance dies"), Mark.SAFE
+    ] = HaPolicy.TAGS
+    ha_attempts: Annotated[
+        int,
+        Meta(ge=1, le=100, description="How often a failover is tried after the node died"),
+        Mark.SAFE,
+    ] = 3
+    maxmem: Annotated[Mebibytes, doc("Memory that the instance gets at most"), Mark.SAFE] = 128
+    minmem: Annotated[Mebibytes, doc("Memory that the instance gets at least"), Mark.SAFE] = 128
+    spindle_use: Annotated[
+        int, Meta(ge=0, description="Share of a spindle that the instance needs"), Mark.SAFE
+    ] = 1
+    vcpus: Annotated[int, Meta(ge=1, description="Number of virtual processors"), Mark.SAFE] = 1
 
 
 class NicParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -76,7 +89,7 @@ GROUP_BACKEND_PARAMS = ("ha", "ha_attempts")
 GLOBAL_NODE_PARAMS = frozenset({"exclusive_storage"})
 
 #: Parameters that are sizes: text with a unit is accepted.
-_SIZE_PARAMS = frozenset({"maxmem", "minmem", "memory"})
+SIZE_PARAMS = frozenset({"maxmem", "minmem", "memory"})
 
 #: Parameters that older versions have, and the one value that is left.
 RETIRED = {"xen_cmd": "xl"}
@@ -147,7 +160,7 @@ def _convert(
     schema: type[msgspec.Struct], values: Mapping[str, object], what: str
 ) -> msgspec.Struct:
     prepared = {
-        key: _size(key, value, what) if key in _SIZE_PARAMS and isinstance(value, str) else value
+        key: _size(key, value, what) if key in SIZE_PARAMS and isinstance(value, str) else value
         for key, value in values.items()
     }
     for info in typed.fields(schema):

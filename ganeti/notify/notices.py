@@ -116,13 +116,13 @@ def _error_text(result: object) -> str:
 def from_event(event: Mapping[str, Any], story: JobStory | None) -> Notice:
     """The notice of an event; ``story`` is that of a job that has ended."""
     kind, change, data = event["kind"], event["change"], event["data"]
-    name, severity, text = f"{kind}-{change}", "info", ""
+    name, text = f"{kind}-{change}", ""
+    severity = EVENTS[name].severity if name in EVENTS else "info"
     if change == "condition":
         name, severity, text = data["event"], data["severity"], data["text"]
     elif kind == "job" and change == "status":
         name, severity, text = _judge_job(event, story or JobStory())
     elif name == "instance-ended":
-        severity = EVENTS[name].severity
         text = f"The guest of instance {event['object']} on {data['node']} ended by itself"
     return Notice(
         id=event["id"],

@@ -9,6 +9,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.model import params as parameter_sets
 from ganeti.model.marks import Mark
 from ganeti.model.params import VALUE_AUTO, VALUE_DEFAULT
 from ganeti.opcodes.enums import DdmFull, DdmSimple, DiskMode
@@ -36,12 +37,13 @@ class NicParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     vlan: str | None = None
 
     def own_params(self) -> dict[str, str]:
-        """Mode, link (or ``bridge``) and VLAN, as far as given.
+        """Those that are parameters of NICs (``link`` also as ``bridge``), as far as given.
 
         ``auto`` asks for the inherited value, as ``default`` does (Ganeti 2.0 design, ``--net``).
         """
-        link = self.link if self.link is not None else self.bridge
-        given = {"mode": self.mode, "link": link, "vlan": self.vlan}
+        given = {name: getattr(self, name) for name in parameter_sets.NicParams.__struct_fields__}
+        if self.link is None:
+            given["link"] = self.bridge
         return {
             key: VALUE_DEFAULT if value == VALUE_AUTO else value
             for key, value in given.items()

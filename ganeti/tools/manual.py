@@ -6,6 +6,8 @@ import argparse
 import importlib
 from collections.abc import Iterator
 
+from ganeti.base import services
+
 SECTION = 8
 #: Names of the tools as scripts call them; the module is called like the tool.
 _TOOLS = (
@@ -30,17 +32,12 @@ _TOOLS = (
 #: Programs by the names they are installed under, with the functions that make their parsers.
 PROGRAMS = {
     "ganeti-cfgupgrade": "ganeti.offline.cfgupgrade:command_line",
-    "ganeti-confd": "ganeti.confd.daemon:command_line",
     "ganeti-daemon-util": "ganeti.bootstrap.daemon_util:command_line",
     "ganeti-guests": "ganeti.node.host_stop:command_line",
-    "ganeti-masterd": "ganeti.master.daemon:command_line",
-    "ganeti-metad": "ganeti.metad.daemon:command_line",
-    "ganeti-mond": "ganeti.mond.daemon:command_line",
     "ganeti-node-setup": "ganeti.bootstrap.node_setup:command_line",
-    "ganeti-noded": "ganeti.node.daemon:command_line",
-    "ganeti-rapi": "ganeti.rapi.daemon:command_line",
     "ganeti-takeover": "ganeti.offline.takeover.program:command_line",
     "ganeti-watcher": "ganeti.watcher.program:command_line",
+    **{service.name: f"{service.module}:command_line" for service in services.ALL.values()},
     **{f"ganeti-{tool}": f"ganeti.tools.{tool.replace('-', '_')}:parser" for tool in _TOOLS},
 }
 

@@ -16,6 +16,8 @@ from pathlib import Path
 import adding_table
 
 REPOSITORY = Path(__file__).parents[2]
+#: How names of files begin that are beside the package.
+OUTSIDE = ("daemons/", "doc/", "pyproject.toml", "test/")
 
 
 class OwnPackage:
@@ -28,24 +30,37 @@ class OwnPackage:
         real = REPOSITORY / "ganeti"
         shutil.copytree(real, directory / "ganeti", copy_function=os.symlink)
 
+    def path(self, name: str) -> Path:
+        """Where a file is; what is not outside begins below ``ganeti/``."""
+        return self.directory / ("" if name.startswith(OUTSIDE) else "ganeti") / name
+
     def write(self, name: str, text: str) -> None:
-        """Make or replace a file; ``name`` begins below ``ganeti/``."""
+        """Make or replace a file of the package, or one of ``OUTSIDE``."""
         named = any(adding_table.names(row, name) for row in self.rows)
         assert named, f"{name} is not in the rows {', '.join(self.rows)} of {adding_table.PAGE}"
-        path = self.directory / "ganeti" / name
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         path.write_text(text)
         self.touched.add(name)
 
     def insert(self, name: str, text: str, *, before: str | None = None) -> None:
         """Insert text before the only line that begins like this, or at the end of a file."""
-        old = (self.directory / "ganeti" / name).read_text()
+        path = self.path(name)
+        old = (path if path.exists() else REPOSITORY / name).read_text()
         if before is None:
             self.write(name, f"{old}{text}")
             return
         assert f"\n{old}".count(f"\n{before}") == 1, f"{before!r} is not one line of {name}"
         start = f"\n{old}".index(f"\n{before}")
         self.write(name, f"{old[:start]}{text}{old[start:]}")
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        """Replace text that a file has once."""
+        path = self.path(name)
+        text = (path if path.exists() else REPOSITORY / name).read_text()
+        assert text.count(old) == 1, f"{old!r} is not once in {name}"
+        self.write(name, text.replace(old, new))
 
     def run(self, code: str, root: Path) -> subprocess.CompletedProcess[str]:
         """Run Python code with this package and a root directory of its own."""
@@ -67,5 +82,5 @@ class OwnPackage:
     def output(self, code: str, root: Path) -> list[str]:
         """Lines that Python code prints; it must succeed."""
         done = self.run(code, root)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.splitlines()

@@ -19,7 +19,6 @@ _MOVES = ("add", "attach", "remove", "detach")
 _ACTIONS = (*_MOVES, "modify")
 _MOST = {"disk": constants.MAX_DISKS, "NIC": constants.MAX_NICS}
 _OPTION = {"disk": "--disk", "NIC": "--net"}
-_NIC_KEYS = ("bridge", "ip", "link", "mac", "mode", "name", "network", "vlan")
 _LAST = -1
 
 
@@ -195,11 +194,14 @@ def _disk_keys(ident: int | str, keys: KeyVals) -> JsonObject:
 
 
 def _nic_keys(ident: int | str, keys: KeyVals) -> JsonObject:
+    from ganeti.opcodes.devices import NicParams  # making the request needs it in any case
+
+    known = NicParams.__struct_fields__
     for key in keys:
-        if key not in _NIC_KEYS:
+        if key not in known:
             raise _make_error(
-                f"NIC {ident}: unknown key '{key}'{nearest(key, _NIC_KEYS)};"
-                f" known are {', '.join(_NIC_KEYS)}"
+                f"NIC {ident}: unknown key '{key}'{nearest(key, known)};"
+                f" known are {', '.join(known)}"
             )
     return {key: _text(f"NIC {ident}", key, found) for key, found in keys.items()}
 

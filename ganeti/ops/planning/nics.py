@@ -15,6 +15,7 @@ from ganeti import constants, errors
 from ganeti.base.json_types import JsonObject
 from ganeti.config import parameters
 from ganeti.model import address_pool, base
+from ganeti.model import params as parameter_sets
 from ganeti.model.config import Config
 from ganeti.model.enums import NicMode
 from ganeti.model.ids import GroupUuid, NetworkUuid
@@ -129,7 +130,7 @@ def network_of(config: Config, item: NicParams) -> NetworkUuid | None:
 def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) -> JsonObject:
     """Own parameters of the NIC; none while it belongs to a network."""
     given = item.own_params()
-    own = drop_defaults(given)
+    own = parameter_sets.check(parameter_sets.NicParams, drop_defaults(given), f"NIC {index}: NIC")
     if network is not None:
         if own:
             verb, them = ("is", "it") if len(own) == 1 else ("are", "them")

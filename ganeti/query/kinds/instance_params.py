@@ -6,35 +6,31 @@ fields ``hv/<name>``. Only the master does that, when it is asked for instances 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
+
+from msgspec import Meta
 
 from ganeti.base import typed
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.instance import Instance
-from ganeti.model.params import GROUP_BACKEND_PARAMS
+from ganeti.model.params import GROUP_BACKEND_PARAMS, SIZE_PARAMS, BackendParams
 from ganeti.opcodes.describe import peel
 from ganeti.opcodes.hidden import REDACTED
 from ganeti.query.field import UNAVAIL, Context, Field, Getter, Kind
 
 BOOL, NUMBER, UNIT, OTHER = FieldKind.BOOL, FieldKind.NUMBER, FieldKind.UNIT, FieldKind.OTHER
 
-#: backend parameter -> title, kind, description
-BACKEND: Mapping[str, tuple[str, FieldKind, str]] = {
-    "always_failover": (
-        "be/always_failover",
-        BOOL,
-        "Whether the instance is moved by failover even when it could be migrated",
-    ),
-    "auto_balance": ("Auto_balance", BOOL, "Whether balancing may move the instance"),
-    "ha_attempts": ("HaAttempts", NUMBER, "How often a failover is tried after the node died"),
-    "ha": ("HA", OTHER, "What happens by itself when the node of the instance dies"),
-    "maxmem": ("ConfigMaxMem", UNIT, "Memory that the instance gets at most"),
-    "minmem": ("ConfigMinMem", UNIT, "Memory that the instance gets at least"),
-    "spindle_use": ("be/spindle_use", NUMBER, "Share of a spindle that the instance needs"),
-    "vcpus": ("ConfigVCPUs", NUMBER, "Number of virtual processors"),
+#: Backend parameters whose titles are not the names of their fields. Source: Ganeti, but for "ha".
+_BACKEND_TITLES: Mapping[str, str] = {
+    "auto_balance": "Auto_balance",
+    "ha": "HA",
+    "ha_attempts": "HaAttempts",
+    "maxmem": "ConfigMaxMem",
+    "minmem": "ConfigMinMem",
+    "vcpus": "ConfigVCPUs",
 }
 
 #: Hypervisor parameters whose titles are not the names of their fields. Source: Ganeti.
@@ -55,7 +51,11 @@ _TITLES: Mapping[str, str] = {
 
 def add_fields(kind: Kind[Instance]) -> None:
     """Give a kind the fields of all parameters."""
-    for name, (title, value_kind, doc) in BACKEND.items():
+    for item in typed.fields(BackendParams):
+        name, (plain, metas) = item.name, peel(item.type)
+        value_kind = UNIT if name in SIZE_PARAMS else _field_kind(plain)
+        title = _BACKEND_TITLES.get(name, f"be/{name}")
+        doc = _last_description(metas)
         kind.add(Field(f"be/{name}", title, value_kind, doc, _backend_param(name)))
     for name, (value_kind, doc) in hypervisor_params().items():
         title = _TITLES.get(name, f"hv/{name}")
@@ -115,10 +115,14 @@ def hypervisor_params() -> dict[str, tuple[FieldKind, str]]:
         for info in typed.fields(driver.params):
             if info.name not in driver.traits.global_params:
                 kind, metas = peel(info.type)
-                texts = [meta.description for meta in metas if meta.description]
-                doc = texts[-1] if texts else f"Parameter {info.name} of {hypervisor}"
+                doc = _last_description(metas) or f"Parameter {info.name} of {hypervisor}"
                 found.setdefault(info.name, (_field_kind(kind), doc))
     return found
+
+
+def _last_description(metas: Sequence[Meta]) -> str:
+    """The description that stands nearest to the field; empty without one."""
+    return next((meta.description for meta in reversed(metas) if meta.description), "")
 
 
 def _field_kind(kind: Any) -> FieldKind:

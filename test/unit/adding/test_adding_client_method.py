@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import own_api
 from own_package import OwnPackage
 
 ROWS = ("method of the Python client of the remote API",)
@@ -20,7 +19,7 @@ METHOD = '''
 CALL = f"""
 import sys
 
-sys.path[:0] = [{str(Path(own_api.__file__).parent)!r}]
+sys.path[:0] = [{str(Path(__file__).parent)!r}]
 from own_api import OwnApi
 from ganeti.rapi.client import GanetiApiError
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import own_api
 from own_package import OwnPackage
 
 ROWS = ("request of the remote API",)
@@ -39,7 +38,7 @@ ROUTES = (
 START = f"""
 import sys
 
-sys.path[:0] = [{str(Path(own_api.__file__).parent)!r}]
+sys.path[:0] = [{str(Path(__file__).parent)!r}]
 from own_api import OwnApi
 from ganeti.rapi import openapi, reference, routes
 
