@@ -132,6 +132,12 @@ print("runs:", daemon.running_pid(where.pid_file(NAME)) is not None)
 print("log again:", (where.log / "greetd.log").exists())
 print("man page:", "Greets who connects" in manual.page(NAME))
 """
+#: Nothing stays behind when the program above is cut off.
+STOP = """
+from ganeti.bootstrap import daemon_util
+
+daemon_util.main(["stop-all"])
+"""
 
 
 def test_a_daemon_is_started_watched_rotated_and_stopped(tmp_path: Path) -> None:
@@ -148,7 +154,11 @@ def test_a_daemon_is_started_watched_rotated_and_stopped(tmp_path: Path) -> None
     package.insert("daemons/systemd/ganeti-node.target", WANTS, before="Wants=")
     package.insert("pyproject.toml", SCRIPT, before="ganeti-mond = ")
     package.replace("pyproject.toml", *FLOOR)
-    assert package.output(LIFE, tmp_path / "root") == [
+    try:
+        said = package.output(LIFE, tmp_path / "root")
+    finally:
+        package.run(STOP, tmp_path / "root")
+    assert said == [
         "is-daemon-name ganeti-greetd -> 0",
         "start-all -> 0",
         "runs unasked: False",
