@@ -376,6 +376,11 @@ class Paths:
         return self.run / "kvm-hypervisor"
 
     @property
+    def kvm_uefi(self) -> Path:
+        """Variables of the firmware of instances."""
+        return self.data / "kvm-uefi"
+
+    @property
     def fake_hypervisor(self) -> Path:
         return self.run / "fake-hypervisor"
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import logging
+import os
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,10 +25,10 @@ from pathlib import Path
 import msgspec
 
 from ganeti import errors
-from ganeti.backup import piping, stream, sums
+from ganeti.backup import piping, served, stream, sums
 from ganeti.backup.definition import Definition
 from ganeti.backup.programs import LOCK_WAIT, Item, is_locked
-from ganeti.backup.repository import Look, Sink, Tell
+from ganeti.backup.repository import Content, Look, Sink, Tell
 from ganeti.backup.sums import Sums
 from ganeti.base import jsonio, typed
 from ganeti.base.clock import Clock
@@ -234,6 +235,15 @@ class Archive:
 
         table = self._read_sums(manifest, index)
         stream.restore(names, open_stream, target, table, f"disk {index} of the backup", tell)
+
+    def place_disk(self, manifest: Manifest, index: int, work: Path, tell: Tell) -> Content:
+        """A file without the holes of the disk, put together in ``work``."""
+        path = work / f"{index}.raw"
+        with path.open("xb") as stream:
+            os.truncate(stream.fileno(), manifest.disks[index].size)
+        with served.serve(str(path), "raw", work, write=True) as target:
+            self.restore_disk(manifest, index, target, work, tell)
+        return Content(path, "raw")
 
 
 def encode(value: Manifest | Proof) -> str:

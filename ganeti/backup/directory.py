@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.backup import copying, served, sums
-from ganeti.backup.repository import Look, Sink, Tell
+from ganeti.backup.repository import Content, Look, Sink, Tell
 from ganeti.backup.sums import Sums
 from ganeti.base import files, process
 from ganeti.base.text import plural
@@ -152,6 +152,11 @@ class Directory:
                 copying.check(source, table, f"disk {index}", tell)
             else:
                 copying.restore(source, target, table, tell)
+
+    def place_disk(self, manifest: Manifest, index: int, work: Path, tell: Tell) -> Content:
+        """The file of the backup itself: it shows what those that it is built on have, too."""
+        self.restore_disk(manifest, index, None, work, tell)
+        return Content(self.disk(manifest.id, index), "qcow2")
 
     @contextlib.contextmanager
     def show_disk(self, manifest: Manifest, index: int, work: Path) -> Iterator[nbd.Nbd]:

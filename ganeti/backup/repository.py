@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ganeti.backup.sums import Sums
 from ganeti.model.backup import Manifest
@@ -24,6 +24,13 @@ class Sink(Protocol):
     def zero(self, offset: int, length: int) -> None: ...
 
     def flush(self) -> None: ...
+
+
+class Content(NamedTuple):
+    """A file that shows the content of a disk. It must be left as it is."""
+
+    path: Path
+    format: str
 
 
 class Repository(Protocol):
@@ -88,6 +95,15 @@ class Repository(Protocol):
         self, manifest: Manifest, index: int, target: Sink | None, work: Path, tell: Tell
     ) -> None:
         """Write the content of a disk, or only compare it with its checksums.
+
+        Raises:
+            GenericError: it is damaged; the text says where.
+        """
+
+    def place_disk(self, manifest: Manifest, index: int, work: Path, tell: Tell) -> Content:
+        """A file with the content of a disk, which was compared with its checksums.
+
+        It is valid under the lock. What has to be put together first is in ``work``.
 
         Raises:
             GenericError: it is damaged; the text says where.

@@ -98,15 +98,22 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('every', 'float', None, (), 'Hours between two backups that the watcher starts; 0: it starts none'),
         ('at', 'string', None, (), 'Time of day at which the watcher begins, such as 02:30, by the clock of the master; empty for any time. Then --every is a number of whole days'),
         ('bandwidth', 'int', None, (), 'Maximum MiB per second to read; 0 for no limit'),
+        ('verify_every', 'float', None, (), 'Hours between two verifications that the watcher starts; 0: it starts none'),
+        ('verify_boot', 'bool', None, (), 'Whether these start a copy'),
+        ('verify_until', 'string', None, (), 'By what a copy shows that it works: agent, tcp:PORT, or serial:TEXT with a part of a line of the serial console; by default the guest agent, else serial:login:'),
         ('keep_last', 'int', None, (), 'Number of newest backups to keep'),
         ('keep_daily', 'int', None, (), 'Number of days of which the newest backup is kept'),
         ('keep_weekly', 'int', None, (), 'Number of weeks of which the newest backup is kept'),
         ('keep_monthly', 'int', None, (), 'Number of months of which the newest backup is kept'),
     )),
-    'OP_BACKUP_VERIFY': ('Check that a backup can be restored: read all of it and compare the checksums.', (
+    'OP_BACKUP_VERIFY': ('Check that a backup can be restored: compare its checksums, and start a copy if wanted.', (
         ('instance_name', 'string', None, (), 'Name that the instance has, or had at that time'),
         ('repository', 'string', None, (), 'Repository: a directory on the nodes, or the name of a restic or borg repository; by default that in the schedule of the instance, else /srv/ganeti/backup'),
         ('backup', 'string', None, (), 'Id of the backup; by default the newest'),
+        ('boot', 'switch', False, (), 'Start a copy without a network, too; it is removed afterwards'),
+        ('boot_until', 'string', None, (), 'By what a copy shows that it works: agent, tcp:PORT, or serial:TEXT with a part of a line of the serial console; by default the guest agent, else serial:login:'),
+        ('boot_timeout', 'int', 600, (), 'Seconds until the copy must have shown it'),
+        ('boot_node', 'string', None, (), 'Node that starts the copy; by default one with memory to spare'),
     )),
     'OP_CLUSTER_ACTIVATE_MASTER_IP': ('Activate the address of the cluster on the master node.', (
     )),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -32,6 +33,24 @@ class Holding(Protocol):
 
     def release(self, name: str) -> None:
         """Let it run on. No error when it runs, or has ended."""
+
+
+@runtime_checkable
+class Probing(Protocol):
+    """Finds out whether a guest works, without a network that both are in."""
+
+    def agent_answers(self, name: str) -> bool:
+        """Whether the guest agent answers; blocks some seconds at most."""
+
+    def make_port_probe(self, name: str, port: int) -> AbstractContextManager[Callable[[], bool]]:
+        """What tells, each time it is called, whether the guest has accepted a TCP connection.
+
+        It has to be called again and again: each call may begin another attempt. The first NIC of
+        the guest must have ``Traits.isolated_link``.
+
+        Raises:
+            HypervisorError: it does not run, or has no such NIC.
+        """
 
 
 @runtime_checkable

@@ -47,6 +47,11 @@ class Traits:
     #: parameters of a guest that boots its first disk, prints on a serial console, and ends when it
     #: restarts; empty: the hypervisor has no helper guests
     helper_params: Mapping[str, object] = field(default_factory=dict)
+    #: parameters of a guest that is started from a copy of its disks, to see whether it boots; its
+    #: devices reach nothing of the node. Empty: the hypervisor does not start copies
+    copy_params: Mapping[str, object] = field(default_factory=dict)
+    #: link of a NIC of mode ``ext`` by which such a guest reaches nobody
+    isolated_link: str = ""
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,9 @@ def add_backup(sheet: Sheet, name: str, plan: BackupPlan) -> None:
     sheet.add("backup_timestamp_seconds", (name,), plan.last_time)
     sheet.add("backup_interval_seconds", (name,), plan.every * 3600 if plan.every else None)
     sheet.add("backup_verified_timestamp_seconds", (name,), plan.verified_time)
+    sheet.add("backup_booted_timestamp_seconds", (name,), plan.booted_time)
+    hours = plan.verify_every
+    sheet.add("backup_verify_interval_seconds", (name,), hours * 3600 if hours else None)
 
 
 def _add_mirrors(sheet: Sheet, core: Core, config: Config) -> None:

@@ -58,6 +58,18 @@ class BackupPlan(ConfigObject, frozen=True, kw_only=True):
     last_time: Annotated[float | None, doc("When that was, in seconds since 1970")] = None
     verified_id: Annotated[str | None, doc("Id of the last backup that was proven good")] = None
     verified_time: Annotated[float | None, doc("When it was, in seconds since 1970")] = None
+    booted_id: Annotated[str | None, doc("Id of the last backup of which a copy has booted")] = None
+    booted_time: Annotated[float | None, doc("When it did, in seconds since 1970")] = None
+    verify_every: Annotated[
+        float | None, doc("Hours between two verifications; unset for no schedule")
+    ] = None
+    verify_tried: Annotated[
+        float | None, doc("When the last verification began, in seconds since 1970")
+    ] = None
+    verify_boot: Annotated[bool, doc("Whether these start a copy")] = False
+    verify_until: Annotated[
+        str | None, doc("By what a copy shows that it works; unset for the default")
+    ] = None
 
 
 class BackedUpDisk(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +87,10 @@ class BackedUpDisk(msgspec.Struct, frozen=True, kw_only=True):
     chain: tuple[str, ...] = ()
 
 
+#: How a backup is proven good.
+CHECKSUM, BOOT = "checksum", "boot"
+
+
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
     """The last verification: when, how (``checksum`` or ``boot``), and what was found."""
 
@@ -82,6 +98,8 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     how: str
     good: bool
     text: str = ""
+    #: when a copy has booted last; of the same backup, so it stays true
+    booted: float | None = None
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,10 +125,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def problem(self) -> str:
-        """Why nothing can be built on it: it is damaged, or its last proof failed."""
-        if self.damage or self.proof is None or self.proof.good:
+        """Why nothing can be built on it: it is damaged, or its checksums were wrong.
+
+        A copy that does not boot has the right content.
+        """
+        proof = self.proof
+        if self.damage or proof is None or proof.good or proof.how == BOOT:
             return self.damage
-        return self.proof.text
+        return proof.text
 
     @property
     def read(self) -> int:

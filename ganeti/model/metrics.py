@@ -144,6 +144,12 @@ _TABLE = (
     _gauge("backup_timestamp_seconds", _GUEST, "Unix time of the last good backup of an instance"),
     _gauge("backup_interval_seconds", _GUEST, "Time between two backups, of those with a schedule"),
     _gauge("backup_verified_timestamp_seconds", _GUEST, "Unix time at which one was proven good"),
+    _gauge("backup_booted_timestamp_seconds", _GUEST, "Unix time at which a copy of one booted"),
+    _gauge(
+        "backup_verify_interval_seconds",
+        _GUEST,
+        "Time between two verifications, of those with a schedule",
+    ),
     # mirrors
     _gauge("drbd_in_sync", _MIRROR, "Whether both sides of a DRBD disk have the same data"),
     _gauge("drbd_connected", _MIRROR, "Whether a side of a DRBD disk is connected to the other"),

@@ -147,6 +147,6 @@ def _check_room(work: Path) -> None:
     free = found.f_bavail * found.f_frsize
     if free < RESERVE:
         raise errors.GenericError(
-            f"the backup was ended: {work} has only {free >> 20} MiB left for what the guest"
-            " overwrites meanwhile"
+            f"the work was ended: only {free >> 20} MiB are left in {work} for what the guest"
+            " writes meanwhile"
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,21 +18,27 @@ from pathlib import Path
 import msgspec
 
 from ganeti import errors
-from ganeti.backup import copying, plan, served
+from ganeti.backup import copying, plan, served, sign
 from ganeti.backup.pace import Pace
-from ganeti.backup.repository import Repository, Tell
+from ganeti.backup.repository import Content, Repository, Tell
 from ganeti.backup.sums import Sums
-from ganeti.model.backup import BackedUpDisk, Manifest, Mode, Proof
+from ganeti.model.backup import BOOT, CHECKSUM, BackedUpDisk, Manifest, Mode, Proof
+from ganeti.model.enums import DiskTemplate
+from ganeti.model.ids import DiskUuid
 from ganeti.node.backup_desk import Desk
 from ganeti.node.backup_sources import Frozen, Source, Sources
 from ganeti.node.context import NodeContext
+from ganeti.node.copy_guests import CopyGuests
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
-from ganeti.rpc.backups import BackupPlace, BackupRequest, BackupResult
+from ganeti.rpc.backups import BackupPlace, BackupRequest, BackupResult, BootTest
 from ganeti.rpc.calls.backups import BackupCalls
 from ganeti.rpc.objects import NodeDisk, NodeInstance
 
 log = logging.getLogger(__name__)
+
+#: How the names of directories for restores and verifications end; no name of an instance does.
+_READ = "@read"
 
 
 @dataclass
@@ -58,9 +65,11 @@ class Backups(BackupCalls):
         self._disks = disks
         self._copies = copies
         self._sources = Sources(context, disks)
+        self._guests = CopyGuests(context)
         self._desk = Desk(context)
         self._results: dict[str, BackupResult] = {}
         self._sources.end_interrupted()
+        self._end_left()
 
     # making
 
@@ -256,41 +265,95 @@ class Backups(BackupCalls):
     def _verify(self, found: Repository, place: BackupPlace, progress: Progress) -> None:
         with self._reading(found, place, progress) as (manifest, work, tell):
             progress.size = manifest.size
-            problem: errors.GanetiError | None = None
-            try:
+            with self._noting_damage(found, manifest, tell):
                 for index in range(len(manifest.disks)):
                     found.restore_disk(manifest, index, None, work, tell)
-            except errors.GenericError as err:
-                # only of a backup that could be read to its end something is known
-                tell(0, 0)
-                found.find(place.id)
-                problem = err
-            proof = Proof(
-                time=self._context.clock.now(),
-                how="checksum",
-                good=problem is None,
-                text="" if problem is None else errors.text(problem),
+            self._note(found, manifest, CHECKSUM)
+
+    @contextlib.contextmanager
+    def _noting_damage(self, found: Repository, manifest: Manifest, tell: Tell) -> Iterator[None]:
+        """Record that a backup is bad when it is, and raise what says so."""
+        try:
+            yield
+        except errors.GenericError as err:
+            # only of a backup that could be read to its end something is known
+            tell(0, 0)
+            found.find(manifest.id)
+            self._note(found, manifest, CHECKSUM, errors.text(err))
+            raise
+
+    def _note(
+        self, found: Repository, manifest: Manifest, how: str, problem: str = "", text: str = ""
+    ) -> None:
+        now = self._context.clock.now()
+        booted = None if manifest.proof is None else manifest.proof.booted
+        if how == BOOT and not problem:
+            booted = now
+        proof = Proof(time=now, how=how, good=not problem, text=problem or text, booted=booted)
+        found.note(msgspec.structs.replace(manifest, proof=proof))
+
+    def backup_boot(self, place: BackupPlace, instance: NodeInstance, test: BootTest) -> str:
+        """Begin to compare a backup with its checksums and to start a copy."""
+        found = self._desk.find_repository(place.repository, place.instance)
+        return self._copies.begin(
+            lambda progress: self._boot(found, place, instance, test, progress)
+        )
+
+    def _boot(
+        self,
+        found: Repository,
+        place: BackupPlace,
+        instance: NodeInstance,
+        test: BootTest,
+        progress: Progress,
+    ) -> None:
+        with self._reading(found, place, progress, writes=True) as (manifest, work, tell):
+            progress.size = manifest.size
+            disks: list[tuple[NodeDisk, Content]] = []
+            with self._noting_damage(found, manifest, tell):
+                for index, disk in enumerate(manifest.disks):
+                    content = found.place_disk(manifest, index, work, tell)
+                    disks.append((_describe_copy(disk, content, index), content))
+            outcome = self._guests.run(
+                instance, disks, work, sign.parse(test.sign), test.timeout, lambda: tell(0, 0)
             )
-            found.note(msgspec.structs.replace(manifest, proof=proof))
-            if problem is not None:
-                raise problem
+            if not outcome.good:
+                # what the guest printed is for who reads the error now
+                self._note(found, manifest, BOOT, outcome.text.partition(":\n")[0])
+                raise errors.GenericError(outcome.text)
+            self._note(found, manifest, BOOT, text=outcome.text)
+        log.info("a copy of backup %s of %s has booted", place.id, place.instance)
+
+    def _end_left(self) -> None:
+        """Remove what an earlier node daemon has read or started."""
+        for work in self._context.paths.backup_work.glob(f"*{_READ}"):
+            try:
+                self._guests.end_left(work)
+                served.end_left(work)
+            except (errors.GanetiError, OSError) as err:
+                log.warning("what is left in %s is not removed: %s", work, err)
+                continue
+            shutil.rmtree(work, ignore_errors=True)
 
     @contextlib.contextmanager
     def _reading(
-        self, found: Repository, place: BackupPlace, progress: Progress
+        self, found: Repository, place: BackupPlace, progress: Progress, *, writes: bool = False
     ) -> Iterator[tuple[Manifest, Path, Tell]]:
+        """One backup, and a directory; with ``writes`` the file system of that may become full."""
         with (
             self._desk.take_turn(place.instance, progress, "restore or verification"),
-            self._desk.make_work(f"{place.instance}.read") as work,
+            self._desk.make_work(f"{place.instance}{_READ}") as work,
         ):
-            tell = self._watch(found, place.instance, progress)
+            tell = self._watch(found, place.instance, progress, work if writes else None)
             with found.lock(shared=True):
                 yield found.find(place.id), work, tell
 
-    def _watch(self, found: Repository, instance: str, progress: Progress) -> Tell:
+    def _watch(
+        self, found: Repository, instance: str, progress: Progress, work: Path | None = None
+    ) -> Tell:
         """Have work in a repository end when it shall; how fast it is does not matter."""
         pace = Pace(0, self._context.clock, self._context.stopping.wait)
-        tell = self._desk.make_teller(instance, progress, pace, None)
+        tell = self._desk.make_teller(instance, progress, pace, work)
         found.watch(lambda: tell(0, 0))
         return tell
 
@@ -308,6 +371,17 @@ class Backups(BackupCalls):
             log.info("removed backups %s of %s", ", ".join(backups), instance)
 
         return self._copies.begin(work)
+
+
+def _describe_copy(disk: BackedUpDisk, content: Content, index: int) -> NodeDisk:
+    """A disk of a copy; the guest finds it by the uuid of the real one."""
+    return NodeDisk(
+        uuid=DiskUuid(disk.uuid),
+        dev_type=DiskTemplate.FILE,
+        logical_id=("loop", str(content.path)),
+        size=-(-disk.size >> 20),
+        iv_name=f"disk/{index}",
+    )
 
 
 def _explain_full(base: str, what: str, why: str) -> str:

@@ -23,6 +23,7 @@ from ganeti.base.clock import Deadline
 from ganeti.guest_os import definition, environment, helper, scripts
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.model.enums import DiskMode
+from ganeti.node.console_output import ConsoleOutput
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
@@ -38,8 +39,6 @@ log = logging.getLogger(__name__)
 _MIB: Final = 1024 * 1024
 #: Seconds between two checks whether the master still asks.
 _PAUSE: Final = 2.0
-#: Bytes that are kept of what a guest prints: its begin and its end.
-_MOST: Final = 1024 * 1024
 
 
 class HelperGuests(HelperGuestCalls):
@@ -79,7 +78,7 @@ class HelperGuests(HelperGuestCalls):
                 _attach(_write(directory / "package", package), DiskMode.RO),
             ]
             progress.set(0, 0)
-            console = _Console(self._console_log(guest))
+            console = ConsoleOutput(self._console_log(guest))
             running = self._instances.run_beside(guest, [*own, *disks])
             with running as process:
                 work.close()
@@ -122,7 +121,9 @@ class HelperGuests(HelperGuestCalls):
             raise errors.HypervisorError(f"hypervisor {guest.hypervisor} has no helper guests")
         return line.log
 
-    def _wait(self, process: int, task: HelperTask, console: _Console, progress: Progress) -> bool:
+    def _wait(
+        self, process: int, task: HelperTask, console: ConsoleOutput, progress: Progress
+    ) -> bool:
         """Wait for the end of a process; False when it does not begin or end in time."""
         try:
             fd = os.pidfd_open(process)
@@ -149,39 +150,6 @@ class HelperGuests(HelperGuestCalls):
             if not left:
                 return False
             progress.set(0, 0)
-
-
-class _Console:
-    """What a guest prints from now on."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._start = self._size()
-
-    def _size(self) -> int:
-        try:
-            return self._path.stat().st_size
-        except FileNotFoundError:
-            return 0
-
-    def read(self) -> str:
-        """Its first and last MiB, without characters that control a terminal. FileError."""
-        try:
-            data = self._read()
-        except OSError as err:
-            raise files.failure(err) from err
-        text = data.decode("utf-8", "replace").replace("\r\n", "\n")
-        return "".join(char if char.isprintable() or char in "\n\t" else "?" for char in text)
-
-    def _read(self) -> bytes:
-        end = self._size()
-        # the file is cut off when logs are rotated
-        start = self._start if end >= self._start else 0
-        with self._path.open("rb") as stream:
-            if end - start <= 2 * _MOST:
-                return os.pread(stream.fileno(), end - start, start)
-            first, last = (os.pread(stream.fileno(), _MOST, at) for at in (start, end - _MOST))
-            return first + b"\n[...]\n" + last
 
 
 def _judge(

@@ -8,7 +8,7 @@ from ganeti import constants
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import ExportMode
-from ganeti.opcodes.scalars import DiskIndex, NonEmpty, Number, UInt, doc
+from ganeti.opcodes.scalars import DiskIndex, NonEmpty, Number, Positive, UInt, doc
 
 _TIMEOUT = constants.DEFAULT_SHUTDOWN_TIMEOUT
 
@@ -80,6 +80,10 @@ _KEEP_DAILY = doc("Number of days of which the newest backup is kept")
 _KEEP_WEEKLY = doc("Number of weeks of which the newest backup is kept")
 _KEEP_MONTHLY = doc("Number of months of which the newest backup is kept")
 _BACKUP_ID = doc("Id of the backup; by default the newest")
+_UNTIL = doc(
+    "By what a copy shows that it works: agent, tcp:PORT, or serial:TEXT with a part of a line of"
+    " the serial console; by default the guest agent, else serial:login:"
+)
 
 
 class OpBackupRun(OpCode, tag="OP_BACKUP_RUN", kw_only=True):
@@ -123,6 +127,12 @@ class OpBackupSchedule(OpCode, tag="OP_BACKUP_SCHEDULE", kw_only=True):
         ),
     ] = None
     bandwidth: Annotated[UInt | None, doc("Maximum MiB per second to read; 0 for no limit")] = None
+    verify_every: Annotated[
+        Number | None,
+        doc("Hours between two verifications that the watcher starts; 0: it starts none"),
+    ] = None
+    verify_boot: Annotated[bool | None, doc("Whether these start a copy")] = None
+    verify_until: Annotated[str | None, _UNTIL] = None
     keep_last: Annotated[UInt | None, _KEEP_LAST] = None
     keep_daily: Annotated[UInt | None, _KEEP_DAILY] = None
     keep_weekly: Annotated[UInt | None, _KEEP_WEEKLY] = None
@@ -144,7 +154,7 @@ class OpBackupRestore(OpCode, tag="OP_BACKUP_RESTORE", kw_only=True):
 
 
 class OpBackupVerify(OpCode, tag="OP_BACKUP_VERIFY", kw_only=True):
-    """Check that a backup can be restored: read all of it and compare the checksums."""
+    """Check that a backup can be restored: compare its checksums, and start a copy if wanted."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/verify-backup",)
@@ -153,6 +163,14 @@ class OpBackupVerify(OpCode, tag="OP_BACKUP_VERIFY", kw_only=True):
     instance_name: Annotated[NonEmpty, doc("Name that the instance has, or had at that time")]
     repository: Annotated[NonEmpty | None, _REPOSITORY] = None
     backup: Annotated[NonEmpty | None, _BACKUP_ID] = None
+    boot: Annotated[bool, doc("Start a copy without a network, too; it is removed afterwards")] = (
+        False
+    )
+    boot_until: Annotated[NonEmpty | None, _UNTIL] = None
+    boot_timeout: Annotated[Positive, doc("Seconds until the copy must have shown it")] = 600
+    boot_node: Annotated[
+        NonEmpty | None, doc("Node that starts the copy; by default one with memory to spare")
+    ] = None
 
 
 class OpBackupPrune(OpCode, tag="OP_BACKUP_PRUNE", kw_only=True):

@@ -8,7 +8,7 @@ from ganeti.rapi.route import Call, Route
 
 FIELDS = (
     "repository", "instance", "instance_uuid", "id", "time", "mode", "consistency", "base",
-    "disks", "size", "read", "stored", "proof", "proof_time",
+    "disks", "size", "read", "stored", "proof", "proof_time", "booted",
 )  # fmt: skip
 
 

@@ -32,6 +32,14 @@ class BackupRequest(msgspec.Struct, frozen=True, kw_only=True):
     settings: str = ""
 
 
+class BootTest(msgspec.Struct, frozen=True, kw_only=True):
+    """How a copy is started, and what it has to show; see :mod:`ganeti.backup.sign`."""
+
+    sign: str
+    #: seconds until it must have shown it
+    timeout: int
+
+
 class BackupResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a node has made, and what the user should know about it."""
 

@@ -1,4 +1,4 @@
-"""Backups that are due, by the plans of instances, and the removal of those that need not stay."""
+"""Backups and verifications that are due, by the plans of instances; removal of old backups."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from ganeti.upkeep.round import Round
 
 _LOG = logging.getLogger(__name__)
 _NORMAL = 0
-#: Backups that are begun on one node in one run.
+_HOUR = 3600.0
+#: Backups, and verifications, that are begun on one node in one run.
 PER_NODE = 2
 #: Hours after the time of day in which a backup may begin. What has not begun then waits for the
 #: next day.
 WINDOW = 6
-_HOUR = 3600
 _DAY = 24
+#: Hours after which a verification that failed is tried again, when they are fewer than those
+#: between two.
+AGAIN = 24.0
 _FIELDS = (
     "name",
     "pnode",
@@ -32,14 +35,22 @@ _FIELDS = (
     "backup.keep_daily",
     "backup.keep_weekly",
     "backup.keep_monthly",
+    "backup.verify_every",
+    "backup.verify_boot",
+    "backup.verified_time",
+    "backup.booted_time",
+    "backup.verify_tried",
 )
-#: How the summary of a backup begins.
-_SUMMARY = "BACKUP_RUN("
+#: How the summaries of jobs begin.
+_SUMMARIES = ("BACKUP_RUN(", "BACKUP_VERIFY(")
+_BACKUP: JsonObject = {"OP_ID": "OP_BACKUP_RUN"}
+_PRUNE: JsonObject = {"OP_ID": "OP_BACKUP_PRUNE"}
+_VERIFICATION: JsonObject = {"OP_ID": "OP_BACKUP_VERIFY"}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One instance with a schedule."""
+    """Something that is done with one instance again and again."""
 
     name: str
     node: str
@@ -49,54 +60,91 @@ class Plan:
     at: str
     #: seconds since 1970, 0 for never
     last: float
-    #: whether something says which backups stay
-    keeps: bool
+    #: opcodes of the job: what comes second is done if the first succeeded
+    ops: tuple[JsonObject, ...] = (_BACKUP,)
+    #: when it was tried last, if that counts
+    tried: float = 0.0
+
+    @property
+    def backs_up(self) -> bool:
+        """Whether it makes backups; else it verifies them."""
+        return _BACKUP in self.ops
+
+    @property
+    def due(self) -> float:
+        """When its time comes, without a time of day."""
+        return max(self.last + self.every * _HOUR, self.tried + min(self.every, AGAIN) * _HOUR)
 
 
 def run(now: Round) -> None:
-    """Submit a job for each backup that is due, the oldest first.
+    """Submit a job for each backup and verification that is due, the oldest first.
 
     Raises:
         GanetiError: the master did not take a job; the next run tries again.
     """
     # A filter would let instances without a schedule pass: a value that is missing matches.
     found = now.client.query("instance", list(_FIELDS), None)
-    plans = [plan for plan in map(_read, found.data) if plan.every > 0]
-    due = find_due(plans, _find_waiting(now), now.clock.now()) if plans else []
+    plans = [plans for row in found.data for plans in _read(row)]
+    wanted = [plan for plan in plans if plan.every > 0]
+    if not wanted:
+        return
+    waiting, moment = _find_waiting(now), now.clock.now()
+    due: list[Plan] = []
+    for backs_up in (True, False):
+        same = [plan for plan in wanted if plan.backs_up == backs_up]
+        # an instance is backed up or verified, not both at the same time
+        due += find_due(same, waiting | {plan.name for plan in due}, moment)
     refused = []
-    for plan, submitted in zip(
-        due, now.client.submit_many_jobs([_ops(now, each) for each in due]) if due else []
-    ):
+    jobs = [_make_ops(now, each) for each in due]
+    for plan, submitted in zip(due, now.client.submit_many_jobs(jobs) if jobs else []):
+        what = "Backup" if plan.backs_up else "Verification"
         if submitted.job_id is None:
             refused.append(f"{plan.name}: {submitted.error}")
         else:
-            _LOG.info("Backup of %s is due: job %s", plan.name, submitted.job_id)
+            _LOG.info("%s of %s is due: job %s", what, plan.name, submitted.job_id)
     if refused:
-        raise errors.GenericError(f"backups were not begun: {'; '.join(refused)}")
+        raise errors.GenericError(f"backups or verifications were not begun: {'; '.join(refused)}")
 
 
-def _read(row: Sequence[Any]) -> Plan:
+def _read(row: Sequence[Any]) -> list[Plan]:
+    """The backups of an instance, and the verifications when there is a backup."""
     values = [value if status == _NORMAL else None for status, value in row]
-    name, node, every, at, last, *keep = values
-    return Plan(
-        name=str(name),
-        node=str(node),
-        every=float(every or 0),
-        at=str(at or ""),
-        last=float(last or 0),
-        keeps=any(keep),
-    )
+    name, node, every, at, last, *more = values
+    *keep, verify_every, boot, verified, booted, tried = more
+    found = [
+        Plan(
+            name=str(name),
+            node=str(node),
+            every=float(every or 0),
+            at=str(at or ""),
+            last=float(last or 0),
+            ops=(_BACKUP, _PRUNE) if any(keep) else (_BACKUP,),
+        )
+    ]
+    if last:
+        found.append(
+            Plan(
+                name=str(name),
+                node=str(node),
+                every=float(verify_every or 0),
+                at="",
+                last=float((booted if boot else verified) or 0),
+                ops=({**_VERIFICATION, "boot": bool(boot)},),
+                tried=float(tried or 0),
+            )
+        )
+    return found
 
 
 def _find_waiting(now: Round) -> set[str]:
-    """Names of instances for which a backup runs or waits."""
+    """Names of instances for which a backup or a verification runs or waits."""
     active = ["|", *(["=", "status", state] for state in ("queued", "waiting", "running"))]
     found = now.client.query("job", ["summary"], active)
     return {
-        text.removeprefix(_SUMMARY).removesuffix(")")
+        text.partition("(")[2].removesuffix(")")
         for ((_status, summary),) in found.data
         for text in summary or ()
-        if text.startswith(_SUMMARY)
+        if text.startswith(_SUMMARIES)
     }
 
 
@@ -104,7 +152,7 @@ def find_due(plans: Sequence[Plan], waiting: Collection[str], now: float) -> lis
     """Whose time has come, the longest overdue first, and not too many of one node. Pure."""
     busy = Counter(plan.node for plan in plans if plan.name in waiting)
     due = []
-    for plan in sorted(plans, key=lambda each: each.last + each.every * _HOUR):
+    for plan in sorted(plans, key=lambda each: each.due):
         if plan.name in waiting or not is_due(plan, now):
             continue
         if busy[plan.node] < PER_NODE:
@@ -114,13 +162,13 @@ def find_due(plans: Sequence[Plan], waiting: Collection[str], now: float) -> lis
 
 
 def is_due(plan: Plan, now: float) -> bool:
-    """Whether a backup is to begin now, by the local time of this machine. Pure.
+    """Whether it is to begin now, by the local time of this machine. Pure.
 
     With a time of day the last one must be of an earlier day than the plan wants: how long after
     that time it has begun does not matter, so backups do not wander through the day.
     """
     if not plan.at:
-        return plan.last + plan.every * _HOUR <= now
+        return plan.due <= now
     today = datetime.fromtimestamp(now)
     begin = datetime.combine(today.date(), time.fromisoformat(plan.at))
     if begin > today:
@@ -130,10 +178,6 @@ def is_due(plan: Plan, now: float) -> bool:
     return plan.last < (begin - timedelta(hours=plan.every - _DAY)).timestamp()
 
 
-def _ops(now: Round, plan: Plan) -> list[JsonObject]:
-    """One job: the backup, then the removal of older ones if it succeeded."""
-    ops: list[JsonObject] = [{"OP_ID": "OP_BACKUP_RUN"}]
-    if plan.keeps:
-        ops.append({"OP_ID": "OP_BACKUP_PRUNE"})
+def _make_ops(now: Round, plan: Plan) -> list[JsonObject]:
     reason = now.reason("by the plan of the instance")
-    return [{**op, "instance_name": plan.name, "reason": reason} for op in ops]
+    return [{**op, "instance_name": plan.name, "reason": reason} for op in plan.ops]

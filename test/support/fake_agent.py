@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ def agent(path: Path) -> Iterator[list[str]]:
     path.rename(aside)
     try:
         with socket.socket(socket.AF_UNIX) as server:
-            server.bind(str(path))
+            directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+            server.bind(f"/proc/self/fd/{directory}/{path.name}")
+            os.close(directory)
             path.chmod(0o666)
             server.listen(4)
             thread = threading.Thread(target=_serve, args=(server, seen))
@@ -29,7 +32,8 @@ def agent(path: Path) -> Iterator[list[str]]:
                 server.shutdown(socket.SHUT_RDWR)
                 thread.join(10)
     finally:
-        aside.rename(path)
+        with contextlib.suppress(FileNotFoundError):  # the guest may have ended, with its files
+            aside.rename(path)
 
 
 def _serve(server: socket.socket, seen: list[str]) -> None:

@@ -6,6 +6,8 @@ found, removed and added while the guest runs.
 
 from __future__ import annotations
 
+import ipaddress
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -30,6 +32,8 @@ _ID_CHARACTERS = re.compile(r"[^A-Za-z0-9]")
 #: Value of ``link`` with mode ``ext`` for a card on QEMU's own network (address translation): it
 #: needs no bridge, no tap and no privilege. An addition of this implementation.
 USER_NETWORK = "qemu-user"
+#: The same, but nothing that the guest sends leaves QEMU: the guest of a copy must reach nobody.
+ISOLATED_NETWORK = "qemu-isolated"
 
 
 #: Properties of a device as texts, ``driver`` among them.
@@ -41,7 +45,34 @@ Processor = dict[str, str | int]
 def is_private(nic: NodeNic) -> bool:
     """Whether a card is on QEMU's own network."""
     parameters = nic.nicparams
-    return parameters.get("mode") == NicMode.EXT and parameters.get("link") == USER_NETWORK
+    links = (USER_NETWORK, ISOLATED_NETWORK)
+    return parameters.get("mode") == NicMode.EXT and parameters.get("link") in links
+
+
+def describe_own_network(nic: NodeNic) -> Device:
+    """Options of QEMU's own network for a private card.
+
+    An isolated one looks like the network that the guest is configured for, so that it takes its
+    address there, fixed or by DHCP.
+    """
+    if nic.nicparams.get("link") != ISOLATED_NETWORK:
+        return {}
+    known = nic.netinfo or {}
+    try:
+        address = ipaddress.IPv4Address(nic.ip or "")
+        network = ipaddress.IPv4Network(known.get("network") or f"{address}/24", strict=False)
+    except ValueError:
+        return {"restrict": "on"}
+    taken = [str(address), *([known["gateway"]] if known.get("gateway") else [])]
+    free = (str(each) for each in network.hosts() if str(each) not in taken)
+    others = [*taken[1:], *itertools.islice(free, 2)][:2]
+    if address not in network or len(others) < 2:
+        return {"restrict": "on"}
+    gateway, dns = others
+    return {
+        "restrict": "on", "net": str(network), "host": gateway, "dns": dns,
+        "dhcpstart": str(address),
+    }  # fmt: skip
 
 
 class Drive(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +107,8 @@ class Nic(msgspec.Struct, frozen=True, kw_only=True):
     mac: str
     fds: tuple[int, ...] = ()
     vhost_fds: tuple[int, ...] = ()
+    #: options of QEMU's own network
+    own: Device = {}
 
 
 def escape(text: str) -> str:
@@ -308,7 +341,7 @@ def netdev(nic: Nic, fds: Sequence[str] = (), vhost_fds: Sequence[str] = ()) -> 
     """The node's side of a card; ``fds`` are names of descriptors, else their numbers count."""
     name = device_id("net", nic.uuid)
     if not nic.fds:
-        return {"driver": "user", "id": name}
+        return {"driver": "user", "id": name, **nic.own}
     plural = "s" if len(nic.fds) > 1 else ""
     device = {"driver": "tap", "id": name, f"fd{plural}": ":".join(fds or map(str, nic.fds))}
     if nic.vhost_fds:

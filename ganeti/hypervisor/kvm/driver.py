@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
 
@@ -34,13 +35,20 @@ from ganeti.hypervisor.kvm import (
     inputs,
     migration,
     power,
+    probing,
     qemu_process,
     runtime,
     starter,
 )
 from ganeti.hypervisor.kvm.counters import Counters
-from ganeti.hypervisor.kvm.devices import Drive
-from ganeti.hypervisor.kvm.params import GLOBAL_PARAMS, HELPER_PARAMS, KvmParams, load
+from ganeti.hypervisor.kvm.devices import ISOLATED_NETWORK, Drive
+from ganeti.hypervisor.kvm.params import (
+    COPY_PARAMS,
+    GLOBAL_PARAMS,
+    HELPER_PARAMS,
+    KvmParams,
+    load,
+)
 from ganeti.model.enums import Consistency, RunState
 from ganeti.model.ids import DiskUuid
 from ganeti.paths import Paths
@@ -74,6 +82,8 @@ class KvmHypervisor(Hypervisor):
         limits_disks=True,
         sends_disks=True,
         helper_params=HELPER_PARAMS,
+        copy_params=COPY_PARAMS,
+        isolated_link=ISOLATED_NETWORK,
     )
     params: ClassVar[type[msgspec.Struct]] = KvmParams
 
@@ -161,6 +171,16 @@ class KvmHypervisor(Hypervisor):
                 f"instance {name} does not run on this node, {consequence}"
             )
         return found
+
+    # signs of life
+
+    def agent_answers(self, name: str) -> bool:
+        return hold.agent_answers(self.store, name)
+
+    def make_port_probe(self, name: str, port: int) -> AbstractContextManager[Callable[[], bool]]:
+        return probing.make_port_probe(
+            self.store, self._find_running(name, "so no port of it answers"), port
+        )
 
     # moments
 

@@ -69,7 +69,7 @@ def variables(images: Images, paths: Paths, uuid: InstanceUuid) -> str:
     Raises:
         HypervisorError: it cannot be made.
     """
-    path = paths.data / "kvm-uefi" / f"{uuid}.fd"
+    path = paths.kvm_uefi / f"{uuid}.fd"
     if path.exists():
         return str(path)
     fresh = path.with_suffix(".new")

@@ -20,6 +20,7 @@ from ganeti.base.clock import Deadline
 from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.kvm.runtime import Guest, Store
 from ganeti.model.enums import Consistency
+from ganeti.net import nbd
 
 if TYPE_CHECKING:
     from ganeti.hypervisor.kvm.qmp import Qmp
@@ -45,9 +46,12 @@ class Agent:
     def connect(cls, path: Path) -> Iterator[Agent]:
         """Find out that somebody answers; HypervisorError."""
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+            with (
+                nbd.short_address(path) as address,
+                socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link,
+            ):
                 link.settimeout(_HELLO)
-                link.connect(str(path))
+                link.connect(address)
                 agent = cls(link)
                 agent._synchronise()
                 yield agent
@@ -97,6 +101,15 @@ class Agent:
             return jsonio.loads(line.lstrip(b"\xff"))
         except errors.ParseError as err:
             raise errors.HypervisorError("the guest agent says something unknown") from err
+
+
+def agent_answers(store: Store, name: str) -> bool:
+    """Whether the agent in a guest answers; blocks 3 s at most."""
+    try:
+        with Agent.connect(store.socket(name, "qga")):
+            return True
+    except errors.HypervisorError:
+        return False
 
 
 def hold(store: Store, guest: Guest) -> Consistency:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ganeti import constants, errors
 from ganeti.base import process
-from ganeti.hypervisor.kvm.devices import USER_NETWORK, Nic, is_private
+from ganeti.hypervisor.kvm.devices import USER_NETWORK, Nic, describe_own_network, is_private
 from ganeti.hypervisor.kvm.network_plan import (
     attach_plan,
     detach_plan,
@@ -117,7 +117,8 @@ def open_card(
     link = str(nic.nicparams.get("link") or "")
     if is_private(nic):
         card = Card(uuid=nic.uuid, tap=None, mode=mode, link=link)
-        opened.append(OpenCard(Nic(uuid=nic.uuid, mac=nic.mac), card))
+        own = describe_own_network(nic)
+        opened.append(OpenCard(Nic(uuid=nic.uuid, mac=nic.mac, own=own), card))
         return
     _check(instance.name, index, mode, link, scripts)
     tap, fds = _open_tap(instance.name, index, nic, params)

@@ -280,6 +280,26 @@ HELPER_PARAMS: dict[str, object] = {
     "user_shutdown": False,
 }
 
+#: Those of a guest that is started from a copy of its disks: it has no media and no display, and no
+#: device that ``kvm_extra`` adds.
+COPY_PARAMS: dict[str, object] = {
+    "boot_order": "disk",
+    "cdrom2_image_path": "",
+    "cdrom_image_path": "",
+    "cpu_mask": "all",
+    "floppy_image_path": "",
+    "kvm_extra": "",
+    "max_vcpus": 0,
+    "mem_path": "",
+    "reboot_behavior": "reboot",
+    "serial_console": True,
+    "spice_bind": "",
+    "spice_use_tls": False,
+    "usb_devices": "",
+    "user_shutdown": False,
+    "vnc_bind_address": "",
+}
+
 #: (name, may be a URL) of images and files that must exist on the node when they are set.
 NODE_FILES = (
     ("kernel_path", False),

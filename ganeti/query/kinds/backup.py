@@ -105,9 +105,10 @@ def _add(
 
 
 def _proof(manifest: Manifest) -> str | None:
-    if manifest.problem:
-        return f"bad: {manifest.problem}"
-    return None if manifest.proof is None else manifest.proof.how
+    proof = manifest.proof
+    if manifest.damage or (proof is not None and not proof.good):
+        return f"bad: {manifest.damage or (proof.text if proof else '')}"
+    return None if proof is None else proof.how
 
 
 _add(
@@ -145,4 +146,11 @@ _add(
     TIME,
     "When it was verified last",
     lambda b: None if b.proof is None else b.proof.time,
+)
+_add(
+    "booted",
+    "Booted",
+    TIME,
+    "When a copy of it has booted last",
+    lambda b: None if b.proof is None else b.proof.booted,
 )

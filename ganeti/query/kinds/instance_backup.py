@@ -68,3 +68,45 @@ def add_fields(kind: Kind[Instance]) -> None:
         "When a backup was proven good last",
         lambda plan: plan.verified_time,
     )
+    add(
+        "booted",
+        "Booted",
+        TEXT,
+        "Id of the last backup of which a copy has booted",
+        lambda plan: plan.booted_id,
+    )
+    add(
+        "booted_time",
+        "BootedTime",
+        TIME,
+        "When a copy of a backup has booted last",
+        lambda plan: plan.booted_time,
+    )
+    add(
+        "verify_every",
+        "VerifyEvery",
+        NUMBER,
+        "Hours between two verifications",
+        lambda plan: plan.verify_every,
+    )
+    add(
+        "verify_tried",
+        "VerifyTried",
+        TIME,
+        "When the last verification began",
+        lambda plan: plan.verify_tried,
+    )
+    add(
+        "verify_boot",
+        "VerifyBoot",
+        FieldKind.BOOL,
+        "Whether the verifications of the schedule start a copy",
+        lambda plan: plan.verify_boot,
+    )
+    add(
+        "verify_until",
+        "VerifyUntil",
+        TEXT,
+        "By what a copy shows that it works",
+        lambda plan: plan.verify_until,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from ganeti.model.backup import Manifest
-from ganeti.rpc.backups import BackupPlace, BackupRequest, BackupResult
+from ganeti.rpc.backups import BackupPlace, BackupRequest, BackupResult, BootTest
 from ganeti.rpc.objects import NodeDisk, NodeInstance
 from ganeti.rpc.timing import FAST, URGENT, call
 
@@ -51,6 +51,11 @@ class BackupCalls(ABC):
     @call(timeout=URGENT)
     def backup_verify(self, place: BackupPlace) -> str:
         """Begin to read all of a backup and to compare it with its checksums."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def backup_boot(self, place: BackupPlace, instance: NodeInstance, test: BootTest) -> str:
+        """Begin to compare a backup with its checksums and to start a copy, which is removed."""
 
     @abstractmethod
     @call(timeout=URGENT)

@@ -14,7 +14,7 @@ HOUR = 3600.0
 
 
 def plan(name: str, last: float, node: str = "node1", every: float = 24, at: str = "") -> Plan:
-    return Plan(name, node, every, at, last, keeps=False)
+    return Plan(name, node, every, at, last)
 
 
 def names(plans: list[Plan], now: float, waiting: tuple[str, ...] = ()) -> list[str]:
@@ -82,3 +82,11 @@ def test_the_time_of_day_may_be_before_midnight() -> None:
     each = plan("web1", moment("2026-11-24 00:10"), at="23:00")
     assert names([each], moment("2026-11-24 22:59")) == []
     assert names([each], moment("2026-11-25 01:00")) == ["web1"]
+
+
+def test_a_verification_that_failed_is_tried_again_the_next_day() -> None:
+    week = Plan("web1", "node1", 168, "", 0.0, tried=200 * HOUR)
+    assert find_due([week], (), 201 * HOUR) == []
+    assert find_due([week], (), 224 * HOUR) == [week]
+    often = Plan("web1", "node1", 6, "", 0.0, tried=200 * HOUR)
+    assert find_due([often], (), 206 * HOUR) == [often]
