@@ -90,6 +90,7 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('repository', 'string', None, (), 'Repository: a directory on the nodes, or the name of a restic or borg repository; by default that in the schedule of the instance, else /srv/ganeti/backup'),
         ('full', 'switch', False, (), 'Store all data again, whatever earlier backups hold'),
         ('bandwidth', 'int', None, (), 'Maximum MiB per second to read, 0 for no limit; by default that of the schedule'),
+        ('room', 'int', 0, (), 'MiB for what is written meanwhile to a disk that is read from a snapshot; 0: as much as the disk has'),
     )),
     'OP_BACKUP_SCHEDULE': ('Change when and where an instance is backed up, and which backups are kept.', (
         ('instance_name', 'string', None, (), 'Name of the instance'),

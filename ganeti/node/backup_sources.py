@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,15 +69,25 @@ class Sources:
 
     @contextlib.contextmanager
     def freeze(
-        self, instance: NodeInstance, work: Path, since: str | None, until: str
+        self,
+        instance: NodeInstance,
+        work: Path,
+        since: str | None,
+        until: str,
+        copies: Sequence[NodeDisk] = (),
     ) -> Iterator[Frozen]:
         """The disks as they are at the moment ``until``, which ends with the context.
 
         ``since`` is the moment of the last backup, and ``work`` takes what the guest overwrites.
+        With ``copies`` these are read, and the guest is left alone.
 
         Raises:
             GenericError: the guest cannot be frozen, or the moment was lost while it was read.
         """
+        if copies:
+            pairs = zip(instance.disks_info, copies, strict=True)
+            yield Frozen([self._find_copy(disk, copy) for disk, copy in pairs])
+            return
         name, driver = instance.name, self._context.hypervisor(instance.hypervisor)
         moment = None
         if isinstance(driver, Freezing):
@@ -119,6 +129,12 @@ class Sources:
     def _find_attached(self, disk: NodeDisk) -> Source:
         found = self._disks.find_existing(disk)
         return Source(disk, found.size(), target=found.uri() or found.path)
+
+    def _find_copy(self, disk: NodeDisk, copy: NodeDisk) -> Source:
+        """A copy may be larger, as volumes are rounded up."""
+        found = self._disks.device(copy)
+        found.assemble()
+        return Source(disk, min(found.size(), disk.size << 20), target=found.path)
 
     @contextlib.contextmanager
     def open(self, source: Source, work: Path, mode: Mode) -> Iterator[nbd.Nbd]:

@@ -121,7 +121,7 @@ class Backups(BackupCalls):
                 making.base = None
                 making.notes.append(_explain_full(base.id, "disks", base.problem))
             since = making.base.id if making.base is not None else None
-            with self._sources.freeze(instance, work, since, making.id) as frozen:
+            with self._sources.freeze(instance, work, since, making.id, request.copies) as frozen:
                 result = self._copy(instance, making, frozen, progress)
         log.info("made backup %s of instance %s (%s)", making.id, name, result.manifest.mode)
         return result

@@ -101,6 +101,13 @@ class OpBackupRun(OpCode, tag="OP_BACKUP_RUN", kw_only=True):
         UInt | None,
         doc("Maximum MiB per second to read, 0 for no limit; by default that of the schedule"),
     ] = None
+    room: Annotated[
+        UInt,
+        doc(
+            "MiB for what is written meanwhile to a disk that is read from a snapshot; 0: as much"
+            " as the disk has"
+        ),
+    ] = 0
 
 
 class OpBackupSchedule(OpCode, tag="OP_BACKUP_SCHEDULE", kw_only=True):

@@ -6,6 +6,7 @@ import msgspec
 
 from ganeti.model.backup import Manifest
 from ganeti.model.enums import Consistency
+from ganeti.rpc.objects import NodeDisk
 
 
 class BackupPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,8 @@ class BackupRequest(msgspec.Struct, frozen=True, kw_only=True):
     at_rest: Consistency = Consistency.CLEAN
     #: text of ``config.ini`` of an export
     settings: str = ""
+    #: copies on the node that are read in place of the disks, in their order
+    copies: tuple[NodeDisk, ...] = ()
 
 
 class BootTest(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from ganeti import errors
 from ganeti.base.text import nearest
 from ganeti.config.snapshots import content
+from ganeti.hypervisor.abilities import Holding
+from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.disk import Disk
 from ganeti.model.enums import Consistency
-from ganeti.model.ids import DiskUuid, SnapshotUuid
+from ganeti.model.ids import DiskUuid, NodeUuid, SnapshotUuid
 from ganeti.model.instance import Instance
 from ganeti.model.snapshot import FrozenDisk, Snapshot
 from ganeti.storage.interface import Snapshotting
@@ -67,8 +69,9 @@ def draft(
     created: float,
     consistency: Consistency,
     job: int,
+    nodes: tuple[NodeUuid, ...] | None = None,
 ) -> Snapshot:
-    """The snapshot that a job makes of some disks."""
+    """The snapshot that a job makes of some disks: on all their nodes, or only on some (uuids)."""
     return Snapshot(
         uuid=SnapshotUuid(uuid),
         name=name,
@@ -81,7 +84,7 @@ def draft(
                 disk=DiskUuid(disk.uuid),
                 volume=f"{uuid}.snap{index}",
                 size=disk.size,
-                nodes=disk.nodes,
+                nodes=disk.nodes if nodes is None else nodes,
             )
             for index, disk in enumerate(disks)
         ),
@@ -110,6 +113,22 @@ def check_copyable(instance: Instance, disks: Iterable[Disk], *, runs: bool) -> 
                 f"{disk.iv_name} of instance {instance.name} is of template {template}, of which a"
                 " snapshot is a whole copy; stop the instance first"
             )
+
+
+def must_hold(instance: Instance, disks: Sequence[Disk]) -> bool:
+    """Whether a running guest must be paused; OpPrereqError when its hypervisor cannot do that.
+
+    One disk on one node is copied at one moment anyway.
+    """
+    kind = instance.real_hypervisor
+    if issubclass(HYPERVISORS.get(kind), Holding):
+        return True
+    if len(disks) == 1 and len(disks[0].nodes) <= 1:
+        return False
+    raise errors.make_state_error(
+        f"hypervisor {kind} cannot pause instance {instance.name} while its disks are copied one"
+        " after the other; stop the instance first"
+    )
 
 
 def check_none(instance: Instance, purpose: str) -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from ganeti import errors
 from ganeti.config.changes import Draft
-from ganeti.hypervisor.abilities import Holding
-from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.enums import Consistency, RunState
@@ -55,23 +52,12 @@ class SnapshotCreate(PlannedInstanceOperation[OpSnapshotCreate, _Plan, str]):
         )
         info = power.query_running(ctx, instance)
         snapshots.check_copyable(instance, disks, runs=info is not None)
-        hold = info is not None and info.state == RunState.RUNNING and self._must_hold(disks)
-        return _Plan(node, disks, info is not None, hold)
-
-    def _must_hold(self, disks: list[Disk]) -> bool:
-        """Whether the guest must be paused; OpPrereqError when its hypervisor cannot do that.
-
-        One disk on one node is copied at one moment anyway.
-        """
-        kind = self.instance.real_hypervisor
-        if issubclass(HYPERVISORS.get(kind), Holding):
-            return True
-        if len(disks) == 1 and len(disks[0].nodes) <= 1:
-            return False
-        raise errors.make_state_error(
-            f"hypervisor {kind} cannot pause instance {self.instance.name} while its"
-            " disks are copied one after the other; stop the instance first"
+        hold = (
+            info is not None
+            and info.state == RunState.RUNNING
+            and snapshots.must_hold(instance, disks)
         )
+        return _Plan(node, disks, info is not None, hold)
 
     def hooks(self) -> Hooks:
         return self.instance_hooks("snapshot-create", {"SNAPSHOT_NAME": self.op.snapshot_name})

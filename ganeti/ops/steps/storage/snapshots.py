@@ -74,7 +74,7 @@ def freeze(ctx: Context, instance: Instance, snapshot: Snapshot, room: int) -> N
         OpExecError: a disk cannot be copied without reading all of it, or there is no room.
     """
     for disk, copy in places.copies(ctx.config, snapshot):
-        for node in disks.nodes_of(ctx.config, disk, instance.primary_node):
+        for node in disks.nodes_of(ctx.config, copy, instance.primary_node):
             try:
                 _freeze_one(ctx, disk, copy, node, room)
             except errors.BlockDeviceError as err:
