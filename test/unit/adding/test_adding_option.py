@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from own_package import REPOSITORY, OwnPackage
 
 ROWS = ("option or parameter of an opcode", "- with another name as an option")
@@ -95,36 +94,28 @@ def test_a_parameter_is_an_option_and_a_key_everywhere(tmp_path: Path) -> None:
 
 
 OF_NODES = """    hue: Annotated[NonEmpty | None, doc("Colour of its label")] = None
+    shade: Annotated[NonEmpty | None, doc("How dark it is")] = None
+    gloss: Annotated[NonEmpty | None, doc("How much it shines")] = None
 """
+FOR_ALL_COMMANDS = '    "hue": override("-K", "--colour", metavar="<colour>"),\n'
+FOR_ONE = '        "shade": override("--paint", choices=("light", "dark"), kind="choice"),\n'
+FOR_NONE = '    without=("gloss",),\n'
 HELP = """
 try:
     print("code:", program.main(PROGRAMS["gnt-node"], ["modify", "--help"]))
 finally:
     master.stop()
 """
-#: What stands in the table of names or in the command: the file, the line before, the option.
-WAYS = {
-    '    "hue": override("-K", "--colour", metavar="<colour>"),\n': (
-        "cli/fields.py",
-        '    "hv_state": override(',
-        ["-K, --colour <colour> Colour of its label"],
-    ),
-    '        "hue": override("--paint", choices=("red", "green"), kind="choice"),\n': (
-        "cli/node/change.py",
-        '        "drained": override("-D"',
-        ["--paint red|green Colour of its label"],
-    ),
-    '    without=("hue",),\n': ("cli/node/change.py", '    names={\n        "drained"', []),
-}
 
 
-@pytest.mark.parametrize("line", WAYS)
-def test_an_option_has_another_name_or_none(tmp_path: Path, line: str) -> None:
-    file, before, options = WAYS[line]
+def test_an_option_has_another_name_or_none(tmp_path: Path) -> None:
     package = OwnPackage(tmp_path / "package", *ROWS)
     package.insert("opcodes/node.py", OF_NODES, before="    master_candidate: ")
-    package.insert(file, line, before=before)
+    package.insert("cli/fields.py", FOR_ALL_COMMANDS, before='    "hv_state": override(')
+    package.insert("cli/node/change.py", FOR_ONE, before='        "drained": override("-D"')
+    package.insert("cli/node/change.py", FOR_NONE, before='    names={\n        "shade"')
     said = " ".join(" ".join(package.output(ON_THE_COMMAND_LINE + HELP, tmp_path / "root")).split())
-    assert [option for option in options if option in said] == options
-    assert ("Colour of its label" in said) == bool(options)
-    assert package.touched == {"opcodes/node.py", file}
+    assert "-K, --colour <colour> Colour of its label" in said
+    assert "--paint light|dark How dark it is" in said
+    assert "How much it shines" not in said
+    assert package.touched == {"opcodes/node.py", "cli/fields.py", "cli/node/change.py"}
