@@ -505,6 +505,11 @@ class Paths:
         )
 
     @property
+    def etcd_settings(self) -> Path:
+        """How etcd is reached, where it decides about the master."""
+        return self.conf / "etcd"
+
+    @property
     def fence_parameters(self) -> Path:
         """Parameters of fence agents: a file for each node, readable by root only."""
         return self.conf / "fence"

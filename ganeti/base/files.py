@@ -247,6 +247,15 @@ def sweep(directory: Path, names: Iterable[str]) -> None:
             os.unlink(entry.path)
 
 
+def find_stamp(path: Path) -> tuple[int, int, int] | None:
+    """What differs when a file was changed or replaced; None when there is none to be seen."""
+    try:
+        info = path.stat()
+    except OSError:
+        return None
+    return info.st_mtime_ns, info.st_size, info.st_ino
+
+
 def read_text(path: Path) -> str:
     """Content of a UTF-8 file; OSError when it cannot be read."""
     return path.read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 from ganeti.base.json_types import JsonObject
 from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
+from ganeti.model.enums import MasterVote
 from ganeti.model.ids import NodeUuid
 from ganeti.model.notification import Notification
 
@@ -111,6 +112,9 @@ class Cluster(Tagged, frozen=True, kw_only=True):
     auto_failover_after: Annotated[
         int | None,
         doc("Seconds without a sign of the master until a candidate takes its place"),
+    ] = None
+    master_vote: Annotated[
+        MasterVote | None, doc("Who decides about the master, if not the nodes by a vote: etcd")
     ] = None
     auto_fence_after: Annotated[
         int | None, doc("Seconds without an answer of a node until the master fences it")

@@ -17,6 +17,15 @@ class AdminState(StrEnum):
     OFFLINE = "offline"
 
 
+class MasterVote(StrEnum):
+    """Who decides which node is the master."""
+
+    #: the nodes, by a vote
+    NODES = "nodes"
+    #: an etcd cluster, by a lease
+    ETCD = "etcd"
+
+
 class HaPolicy(StrEnum):
     """What happens by itself to an instance whose node dies."""
 

@@ -16,6 +16,7 @@ from typing import ParamSpec
 from OpenSSL import SSL, crypto
 
 from ganeti import errors
+from ganeti.base import files
 
 log = logging.getLogger(__name__)
 
@@ -87,15 +88,7 @@ class ReloadableContext:
         return True
 
     def _read_stamp(self) -> tuple[tuple[int, int, int] | None, ...]:
-        return tuple(_stat(path) for path in self._files)
-
-
-def _stat(path: Path) -> tuple[int, int, int] | None:
-    try:
-        info = path.stat()
-    except FileNotFoundError:
-        return None
-    return info.st_mtime_ns, info.st_size, info.st_ino
+        return tuple(files.find_stamp(path) for path in self._files)
 
 
 @dataclass(frozen=True)

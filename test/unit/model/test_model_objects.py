@@ -75,6 +75,7 @@ OWN_KEYS = {
     "Cluster": {
         "auto_failover_after",
         "auto_fence_after",
+        "master_vote",
         "notifications",
         "notifying_node",
         "recovery_paused_until",
