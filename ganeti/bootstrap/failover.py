@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, position, services
 from ganeti.bootstrap.settings import FailoverSettings
-from ganeti.config import vote
+from ganeti.config import etcd_role, vote
 from ganeti.config.changes import Author, Draft
+from ganeti.config.role import PATIENCE as STORE_PATIENCE
+from ganeti.config.role import Role
 from ganeti.config.store import Store, read_config
 from ganeti.jobs.files import JobFiles
 from ganeti.model.config import Config
@@ -25,6 +27,8 @@ from ganeti.net.tls.contexts import Identity
 from ganeti.ops.hooks import FAILED, global_env
 from ganeti.ops.steps.nodes import master_ip
 from ganeti.paths import Paths
+from ganeti.recovery import bounds
+from ganeti.recovery import role as rules
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc
 from ganeti.rpc.replica import MasterView
@@ -56,6 +60,8 @@ class Failover:
         self.node: Node = found
         self.old: Node = self.config.master
         self.rpc = NodeRpc(Identity(self.where.client_cert, self.where.ca_cert).client_context())
+        store = etcd_role.open_store(self.config, self.where)
+        self.role: Role | None = None if store is None else Role(store, name)
 
     def _find_node(self, name: str) -> Node | None:
         return next((node for node in self.config.nodes.values() if node.name == name), None)
@@ -95,6 +101,8 @@ class Failover:
             self._hooks("post")
         finally:
             self.rpc.stop()
+            if self.role is not None:
+                self.role.store.close()
 
     def _check(self) -> None:
         if not self.node.master_candidate:
@@ -116,7 +124,7 @@ class Failover:
                 "automatic failover of the master is off; see"
                 " gnt-cluster modify --auto-failover-after",
             )
-        problem = vote.find_living_master(self.config, answers, limit, own=self.node.uuid)
+        problem = vote.find_obstacle(self.config, answers, limit, self.node, self.role)
         if problem is not None:
             raise errors.NoMasterError(f"the master is not silent: {problem}")
 
@@ -175,6 +183,7 @@ class Failover:
             patience=PATIENCE,
             retiring=self.config.master.uuid,
             renew=self._read_state_again,
+            role=self.role,
         )
 
     def _plan(self, answers: dict[NodeUuid, Answer[MasterView]]) -> list[str]:
@@ -234,15 +243,29 @@ class Failover:
         return None
 
     def _claim(self, answers: dict[NodeUuid, Answer[MasterView]]) -> None:
+        limit = self.config.cluster.auto_failover_after
         number = vote.claim(
             self.config,
             self.rpc,
             self._read_own_state(),
             answers,
             alone=self.how.no_voting,
-            silence=self.config.cluster.auto_failover_after if self.how.if_silent else None,
+            silence=limit if self.how.if_silent and self.role is None else None,
+            role=self.role,
+            patience=self._find_patience(),
         )
         self.say(f"Term {number} begins; calls of older masters are refused")
+
+    def _find_patience(self) -> float:
+        """Seconds to wait for the end of the old master's lease, which may have been cut off."""
+        if self.role is None or self.how.if_silent or self.how.no_voting:
+            return 0.0
+        other = rules.find_holder(self.role.store.name, self.role.read(), self.node.name)
+        if other is None:
+            return 0.0
+        seconds = bounds.count_waiting(vote.find_lease(self.config)) + STORE_PATIENCE
+        self.say(f"{other}: waiting for the end of its lease, {seconds:.0f} s at most")
+        return seconds
 
     def _record(self) -> None:
         store = Store(self.where)

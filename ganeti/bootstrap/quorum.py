@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from ganeti import constants, errors, paths
 from ganeti.base import position, services
 from ganeti.base.text import join_names
-from ganeti.config import vote
+from ganeti.config import etcd_role, vote
 from ganeti.config.changes import Author, Draft
+from ganeti.config.role import Role
 from ganeti.config.store import Store, read_config
 from ganeti.jobs.files import JobFiles
 from ganeti.model import base
@@ -29,6 +30,7 @@ from ganeti.net import resolve
 from ganeti.net.tls.contexts import Identity
 from ganeti.ops.steps.nodes import candidates
 from ganeti.paths import Paths
+from ganeti.recovery import role as rules
 from ganeti.rpc.client import Answer, NodeRpc
 from ganeti.rpc.replica import MasterView
 
@@ -51,6 +53,8 @@ class Recovery:
         self.config: Config = read_config(self.where)
         self.dead: list[Node] = [self.config.node(name) for name in dict.fromkeys(self.names)]
         self.rpc = NodeRpc(Identity(self.where.client_cert, self.where.ca_cert).client_context())
+        store = etcd_role.open_store(self.config, self.where)
+        self.role = None if store is None else Role(store, self.config.master.name)
 
     def run(self, *, dry_run: bool, confirm: Callable[[str], bool]) -> bool:
         """Do it, or only print what would be done; False when ``confirm`` returned False.
@@ -74,7 +78,14 @@ class Recovery:
             services.stop_master(self.where)
             self.config = read_config(self.where)
             left = self._remove_dead()
-            number = vote.claim(left, self.rpc, self._read_own_state(), answers, lead=vote.LEAD)
+            number = vote.claim(
+                left,
+                self.rpc,
+                self._read_own_state(),
+                answers,
+                lead=vote.LEAD,
+                role=self.role,
+            )
             self.say(f"Term {number} begins; calls of other masters are refused")
             self._record()
             for problem in services.start_master(self.where):
@@ -83,6 +94,8 @@ class Recovery:
             return True
         finally:
             self.rpc.stop()
+            if self.role is not None:
+                self.role.store.close()
 
     def _all_names(self) -> str:
         return join_names(node.name for node in self.dead)
@@ -114,21 +127,28 @@ class Recovery:
                 " answer are not removed. See their node-daemon.log, or stop them",
             )
         own, left = self._read_own_state(), self._remove_dead()
-        if vote.explain_missing_answers(self.config, own, answers) is None:
+        votes = self.role is None
+        if vote.explain_missing_answers(self.config, own, answers, vote=votes) is None:
             raise errors.make_state_error(
                 "a majority answers, so nothing needs to be recovered; to mark"
                 f" {self._all_names()} as offline, use gnt-node modify --offline=yes",
             )
         problem = (
             vote.find_newer_data(left, own, answers)
-            or vote.explain_missing_answers(left, own, answers)
-            or vote.find_other_master(left, own, answers)
+            or vote.explain_missing_answers(left, own, answers, vote=votes)
+            or self._find_other_master(left, own, answers)
         )
         if problem is not None:
             raise errors.NoMasterError(
                 f"the cluster cannot continue without {self._all_names()}: {problem}"
             )
         return answers
+
+    def _find_other_master(self, left: Config, own: vote.Own, answers: vote.Answers) -> str | None:
+        """Why this node is not the master in the eyes of who decides that."""
+        if self.role is None:
+            return vote.find_other_master(left, own, answers)
+        return rules.find_successor(self.role.store.name, self.role.read(), own.node.name)
 
     def _read_own_state(self) -> vote.Own:
         return vote.Own(

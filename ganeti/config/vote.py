@@ -7,22 +7,31 @@ one of them has whatever the last master acknowledged.
 
 A vote ends with a claim: a term number higher than any the nodes have seen. From then on they
 refuse calls of the last master.
+
+Where a store has the role (:mod:`ganeti.recovery.role`), it decides in place of the nodes who is
+the master, and in which term. The rules about data stay: half plus one of the candidates must
+answer and take the new term.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.position import Position
+from ganeti.config.role import Role
 from ganeti.model.config import Config
 from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
+from ganeti.recovery import role as rules
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc
 from ganeti.rpc.replica import MasterView, ReplicaUpdate
+
+log = logging.getLogger(__name__)
 
 #: What the term of a master that continues without a majority is ahead of the usual next one: those
 #: who were given up may have elected a rival meanwhile, whose calls are refused then.
@@ -50,20 +59,21 @@ def majority(count: int) -> int:
     return count // 2 + 1
 
 
-def explain_missing_answers(config: Config, own: Own, answers: Answers) -> str | None:
+def explain_missing_answers(
+    config: Config, own: Own, answers: Answers, *, vote: bool = True
+) -> str | None:
     """Why too few nodes have answered, None when there are enough. Pure.
 
     The own node must be among them: its daemon would else take part in what the last master does,
-    and even write that master's state over ours.
+    and even write that master's state over ours. Without ``vote`` the answers count for their data
+    only, which master candidates have.
     """
     mine = answers.get(own.node.uuid)
     if len(_voters(config)) > 1 and (mine is None or not mine.ok):
         why = "no answer" if mine is None or mine.error is None else errors.text(mine.error)
         return f"the node daemon of this node must run and agree ({why})"
-    for what, nodes, with_copy in (
-        ("nodes", _voters(config), False),
-        ("master candidates", _candidates(config), True),
-    ):
+    groups = [("nodes", _voters(config), False)] if vote else []
+    for what, nodes, with_copy in (*groups, ("master candidates", _candidates(config), True)):
         silent = [
             node.name
             for node in nodes
@@ -140,6 +150,20 @@ def find_newer_data(
     return None
 
 
+def find_obstacle(
+    config: Config, answers: Answers, limit: float, own: Node, role: Role | None
+) -> str | None:
+    """Why the node ``own`` may not take the master's place by itself; None when it may.
+
+    Raises:
+        RemoteError: the store does not answer.
+    """
+    if role is None:
+        return find_living_master(config, answers, limit, own=own.uuid)
+    stopped = find_stopped_master(config, answers)
+    return stopped or rules.find_obstacle(role.store.name, role.read(), own.name)
+
+
 def find_living_master(
     config: Config, answers: Answers, limit: float, *, own: str = ""
 ) -> str | None:
@@ -149,26 +173,32 @@ def find_living_master(
     that was stopped on purpose, on a node that answers, keeps its place. ``own`` is the uuid of the
     node that asks: who knows of a later term than it has heard another master since.
     """
-    later = find_later_term(config, answers, limit, own)
-    if later is not None:
-        return later
+    problem = find_later_term(config, answers, limit, own) or find_stopped_master(config, answers)
+    if problem is not None:
+        return problem
     for node in _candidates(config):
         answer = answers.get(node.uuid)
-        if answer is None or answer.value is None:
+        if answer is None or answer.value is None or node.uuid == config.cluster.master_node:
             continue
         view = answer.value
-        if node.uuid == config.cluster.master_node:
-            if view.stopped:
-                return (
-                    f"the master daemon of {node.name} was stopped by an administrator, and the"
-                    " node answers; start it there, or run gnt-cluster master-failover here"
-                )
-        elif view.silence is not None and view.silence < limit:
+        if view.silence is not None and view.silence < limit:
             return (
                 f"{node.name} heard from the master {int(view.silence)} s ago; it must be silent"
                 f" for {limit:.0f} s"
             )
     return None
+
+
+def find_stopped_master(config: Config, answers: Answers) -> str | None:
+    """Why the master keeps its place although its daemon does not run. Pure."""
+    answer = answers.get(config.cluster.master_node)
+    if answer is None or answer.value is None or not answer.value.stopped:
+        return None
+    name = config.nodes[config.cluster.master_node].name
+    return (
+        f"the master daemon of {name} was stopped by an administrator, and the node answers;"
+        " start it there, or run gnt-cluster master-failover here"
+    )
 
 
 def find_later_term(config: Config, answers: Answers, limit: float, own: str) -> str | None:
@@ -228,6 +258,7 @@ def run_vote(
     patience: float,
     retiring: str = "",
     renew: Callable[[], Own] | None = None,
+    role: Role | None = None,
     clock: Clock = SYSTEM,
     wait: Callable[[float], object] = SYSTEM.sleep,
 ) -> dict[NodeUuid, Answer[MasterView]]:
@@ -237,7 +268,7 @@ def run_vote(
     answer they are asked again for ``patience`` seconds (the whole cluster may be booting).
     ``retiring`` is a master that will be stopped before the claim (see :func:`find_newer_data`).
     ``renew`` tells again what this node has, where a master still sends changes to it: after the
-    others have answered, and again while they have more.
+    others have answered, and again while they have more. ``role``: a store decides, not the nodes.
 
     Raises:
         NoMasterError: another node is the master, or has newer data.
@@ -247,7 +278,7 @@ def run_vote(
     while True:
         answers = ask(config, rpc)
         own = own if renew is None else renew()
-        missing = explain_missing_answers(config, own, answers)
+        missing = explain_missing_answers(config, own, answers, vote=role is None)
         late = (
             renew is not None
             and find_newer_data(config, own, answers, retiring=retiring) is not None
@@ -256,7 +287,9 @@ def run_vote(
             break
         wait(PAUSE)  # nodes do not tell when they have come up; bounded by the patience
     problem = None
-    if missing is None and not failover:
+    if missing is None and not failover and role is not None:
+        problem, missing = _ask_store(role, own.node.name)
+    elif missing is None and not failover:
         problem = find_other_master(config, own, answers)
         limit = config.cluster.auto_failover_after or 0
         missing = find_later_term(config, answers, limit, own.node.uuid)
@@ -265,6 +298,14 @@ def run_vote(
     problem = problem or find_newer_data(config, own, answers, retiring=retiring)
     _check("the vote on the master", problem, missing)
     return answers
+
+
+def _ask_store(role: Role, name: str) -> tuple[str | None, str | None]:
+    """Why the node does not continue as the master, and why that is not known."""
+    try:
+        return rules.find_successor(role.store.name, role.read(), name), None
+    except errors.RemoteError as err:
+        return None, errors.text(err)
 
 
 def _advise(own: Own, answers: Answers) -> str:
@@ -289,6 +330,8 @@ def claim(
     alone: bool = False,
     lead: int = 0,
     silence: float | None = None,
+    role: Role | None = None,
+    patience: float = 0.0,
 ) -> int:
     """Take the next term; returns its number, which ``rpc`` carries from now on.
 
@@ -298,6 +341,8 @@ def claim(
     the administrator) nobody needs to accept it, and what others have does not matter. ``lead`` is
     added to the number (see :data:`LEAD`). With ``silence`` nodes that have heard the last master
     in so many seconds do not accept it: it may have come back since it was found to be silent.
+    With ``role`` the store says the number, and ``patience`` is for how many seconds another node
+    may still have the role.
 
     Raises:
         NoMasterError: somebody else was quicker.
@@ -306,19 +351,40 @@ def claim(
     seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
     # Perhaps nobody has answered, not even the daemon of this node.
     number = max([rpc.epoch, own.position[0], *seen]) + 1 + lead
+    if role is not None:
+        number = _take(config, role, number, force=alone, patience=patience)
     accepted = _send_claim(
         config, rpc, number, own.node.name, answers, compare=not alone, silence=silence
     )
     rpc.epoch, rpc.master = number, own.node.name
     if not alone:
         problem = find_newer_data(config, own, accepted)
-        _check(
-            "the claim of the master role", problem, explain_missing_answers(config, own, accepted)
-        )
+        missing = explain_missing_answers(config, own, accepted, vote=role is None)
+        _check("the claim of the master role", problem, missing)
     if own.node.uuid in accepted:
         # From now on what is here counts as newer than all that older masters have written.
         rpc.call_one(own.node, NodeCalls.replica_update, ReplicaUpdate(epoch=number))
     return number
+
+
+def find_lease(config: Config) -> int:
+    """Seconds for which a store gives the role."""
+    return config.cluster.auto_failover_after or rules.SECONDS
+
+
+def _take(config: Config, role: Role, lowest: int, *, force: bool, patience: float) -> int:
+    """The number that the store gives; see :func:`claim` for errors."""
+    try:
+        return role.take(lowest, find_lease(config), force=force, patience=patience)
+    except errors.NoMasterError as err:
+        text = f"the claim of the master role failed: {errors.text(err)}"
+        raise errors.NoMasterError(text) from err
+    except errors.RemoteError as err:
+        if force:
+            log.warning("the administrator decides alone: %s", errors.text(err))
+            return lowest
+        text = f"the claim of the master role failed: {errors.text(err)}"
+        raise errors.TooFewVotesError(text) from err
 
 
 def _send_claim(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 
+from ganeti import errors
 from ganeti.base import jsonio, position
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.json_types import JsonObject
-from ganeti.config import vote
+from ganeti.config import etcd_role, vote
 from ganeti.config.job_claims import JobClaims
+from ganeti.config.role import Role
 from ganeti.config.store import Store
 from ganeti.jobs.execution import JobHandle
 from ganeti.jobs.files import JobFiles
@@ -31,6 +35,7 @@ from ganeti.master.lease import Lease
 from ganeti.master.node_leases import NodeLeases
 from ganeti.master.replication import Replication
 from ganeti.master.request_tally import RequestTally
+from ganeti.master.role_keeper import RoleKeeper
 from ganeti.master.settling import Settling
 from ganeti.master.sources import MasterSources
 from ganeti.master.survey import Survey
@@ -48,6 +53,7 @@ from ganeti.ops.steps.nodes import failover_places
 from ganeti.paths import Paths
 from ganeti.query import engine
 from ganeti.recovery import bounds
+from ganeti.recovery.role import RoleStore
 from ganeti.rpc.client import NodeRpc
 from ganeti.rpc.objects import RunNumber
 from ganeti.rpc.rounds import Rounds
@@ -97,7 +103,13 @@ class Core:
         self.demotion = Demotion(self.store, self.rpc, self.locks)
         self.address = Address(self.store, self.rpc)
         self.settling = Settling(self.store, self.rpc, self.queue)
-        self.lease = Lease(self._failover_after, self.replication.find_contact, clock)
+        #: where a store holds the role of the master
+        self.role: RoleKeeper | None = None
+        #: held by who changes that
+        self._deciders = threading.Lock()
+        #: called once when another node has the role
+        self.on_role_lost: Callable[[str], None] = lambda _text: None
+        self.lease = Lease(self._find_lease, self._find_contact, clock, who=self._name_deciders)
         self.node_leases = NodeLeases(self.store, self.lease.count_left, clock)
         self.rpc.leases = self.node_leases
         self.fencer = Fencer(
@@ -155,7 +167,8 @@ class Core:
             self.lease.note_contact,
         )
         self._renew_claim()
-        self.replication.start(state, config, self.paths.position_file, self._claimed)
+        claimed = self._claimed if self.role is None else self.clock.monotonic()
+        self.replication.start(state, config, self.paths.position_file, claimed)
         self.store.add_listener(self._follow_change)
         self.lease.start()
         self.queue.set_rules(config.data.filters.values())
@@ -185,14 +198,38 @@ class Core:
             position.read(self.paths),
             position.is_made_here(self.paths),
         )
-        if alone:
-            self.replication.alone = True
-            answers = vote.ask(config, self.rpc)
-        else:
-            answers = vote.run_vote(config, self.rpc, own, failover=False, patience=patience)
-        self._claimed = self.clock.monotonic()
-        number = vote.claim(config, self.rpc, own, answers, alone=alone)
+        store = etcd_role.open_store(config, self.paths)
+        role = None if store is None else Role(store, config.master.name, self.clock)
+        try:
+            if alone:
+                self.replication.alone = True
+                answers = vote.ask(config, self.rpc)
+            else:
+                answers = vote.run_vote(
+                    config, self.rpc, own, failover=False, patience=patience, role=role
+                )
+            self._claimed = self.clock.monotonic()
+            number = vote.claim(config, self.rpc, own, answers, alone=alone, role=role)
+        except BaseException:
+            if store is not None:
+                store.close()
+            raise
+        if role is not None:
+            self._keep(role)
         _LOG.info("master in term %d", number)
+
+    def _keep(self, role: Role) -> None:
+        """Renew the lease of the role from now on."""
+        keeper = RoleKeeper(
+            role,
+            lambda: vote.find_lease(self.store.current),
+            alone=(lambda: self.rpc.epoch) if self.replication.alone else None,
+            clock=self.clock,
+        )
+        keeper.on_renewed = self.lease.note_change
+        keeper.on_lost = lambda text: self.on_role_lost(text)
+        self.role = keeper
+        keeper.start()
 
     def _renew_claim(self) -> None:
         """Vote again if so much time has passed that a candidate may take over before long.
@@ -202,7 +239,8 @@ class Core:
         """
         limit = self._failover_after()
         passed = self.clock.monotonic() - self._claimed
-        if limit and not self.replication.alone and passed >= bounds.count_acting(limit) / 2:
+        votes = self.role is None and not self.replication.alone
+        if limit and votes and passed >= bounds.count_acting(limit) / 2:
             _LOG.info("the claim is %.1f s old, and is made again", passed)
             self.vote(alone=False, patience=0.0)
 
@@ -214,6 +252,8 @@ class Core:
         locks.follow(self.locks, before, after)
         if before.cluster.auto_failover_after != after.cluster.auto_failover_after:
             self.lease.note_change()
+            if self.role is not None:
+                self.role.note_change()
         if before.cluster.auto_fence_after != after.cluster.auto_fence_after:
             self.fencer.note_change()
         if before.data.filters is not after.data.filters:
@@ -226,6 +266,27 @@ class Core:
 
     def _failover_after(self) -> int:
         return self.store.current.cluster.auto_failover_after or 0
+
+    def _find_lease(self) -> int:
+        """Seconds for which nobody else becomes the master after this one was heard; 0: endless."""
+        role = self.role  # a job may let go of it meanwhile
+        return self._failover_after() if role is None else role.count_seconds()
+
+    def _find_contact(self) -> float:
+        """When who decides about the master was last known to follow, by the monotonic clock.
+
+        A master that does not reach the candidates leaves its place, too, where one of them may
+        take it.
+        """
+        copies, role = self.replication.find_contact(), self.role
+        if role is None:
+            return copies
+        contact = role.find_contact()
+        return min(contact, copies) if self._failover_after() else contact
+
+    def _name_deciders(self) -> str:
+        candidates, role = "a majority of the master candidates", self.role
+        return candidates if role is None else f"{role.role.store.name}, or {candidates},"
 
     def _snapshot(self, files: bool) -> Snapshot:
         """Everything a master candidate has a copy of; those that ask together share the files."""
@@ -254,8 +315,46 @@ class Core:
         self.demotion.stop()
         self.store.close()
         self.replication.stop(FLUSH_TIMEOUT)
+        self.leave_role()
         self.rpc.stop()
         return done
+
+    @contextlib.contextmanager
+    def change_deciders(self, after: Config) -> Iterator[None]:
+        with self._deciders:
+            if after.cluster.master_vote is not self.store.current.cluster.master_vote:
+                store = etcd_role.open_store(after, self.paths)
+                if store is not None:
+                    self._enter(store, after)
+            try:
+                yield
+            finally:
+                if self.store.current.cluster.master_vote is None:
+                    self.leave_role()
+
+    def _enter(self, store: RoleStore, after: Config) -> None:
+        """Have the role in a store beside the vote of the nodes."""
+        role = Role(store, after.master.name, self.clock)
+        try:
+            role.take(self.rpc.epoch, vote.find_lease(after))
+        except BaseException:
+            store.close()
+            raise
+        self._keep(role)
+        self.lease.change_source()
+
+    def leave_role(self) -> None:
+        """Let another node have the role at once."""
+        keeper, self.role = self.role, None
+        if keeper is None:
+            return
+        keeper.stop()
+        try:
+            keeper.role.release()
+        except errors.RemoteError as err:
+            _LOG.warning("the role of the master ends with its lease: %s", errors.text(err))
+        keeper.role.store.close()
+        self.lease.change_source()
 
     def sources(self) -> MasterSources:
         """Data for one query."""

@@ -138,7 +138,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     try:
         core = _open(where)
         core.rpc.on_deposed = resignation.depose
-        core.lease.on_lost = resignation.let_go
+        core.lease.on_lost = core.on_role_lost = resignation.let_go
         try:
             _check_role(core, options)
         except errors.GanetiError:

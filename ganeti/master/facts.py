@@ -11,6 +11,7 @@ from ganeti.base import files
 from ganeti.base.clock import SYSTEM
 from ganeti.base.json_types import JsonObject
 from ganeti.model.config import Config
+from ganeti.model.enums import MasterVote
 from ganeti.paths import Paths
 
 
@@ -90,6 +91,7 @@ def cluster_info(config: Config, facts: Facts) -> JsonObject:
         "enabled_data_collectors": {k: v["active"] for k, v in collectors.items()},
         "data_collector_interval": {k: v["interval"] for k, v in collectors.items()},
         "auto_failover_after": cluster.auto_failover_after or 0,
+        "master_vote": cluster.master_vote or MasterVote.NODES,
         "auto_fence_after": cluster.auto_fence_after or 0,
         "modify_ssh_setup": cluster.modify_ssh_setup,
         "ssh_key_type": cluster.ssh_key_type,

@@ -1,4 +1,7 @@
-"""How long a master may act without hearing from a majority of the master candidates.
+"""How long a master may act without hearing from who decides about the master.
+
+That is a majority of the master candidates, or the store that has the role
+(:mod:`ganeti.master.role_keeper`); what follows holds for both.
 
 Where a candidate takes the place of a silent master by itself (``auto_failover_after``), the master
 must let go earlier than that. A candidate counts from the moment in which it received a call, the
@@ -26,10 +29,16 @@ class Lease:
         limit: Callable[[], int],
         contact: Callable[[], float],
         clock: Clock = SYSTEM,
+        *,
+        who: Callable[[], str] = lambda: "a majority of the master candidates",
     ) -> None:
-        """``limit`` is the patience of the candidates in seconds, 0 for endless."""
+        """``limit`` is the patience of the candidates in seconds, 0 for endless.
+
+        ``who`` decides, for a message.
+        """
         self._limit = limit
         self._contact = contact
+        self._who = who
         self._clock = clock
         self._machine = MasterMachine(Settings(), contact=clock.monotonic())
         #: called once when the time is over, with what happened
@@ -53,6 +62,12 @@ class Lease:
     def note_change(self) -> None:
         """The limit may be another one."""
         with self._changed:
+            self._changed.notify()
+
+    def change_source(self) -> None:
+        """Another one decides from now on, who may have been heard earlier."""
+        with self._changed:
+            self._machine.contact = self._contact()
             self._changed.notify()
 
     def count_left(self) -> float | None:
@@ -89,6 +104,6 @@ class Lease:
                 return
         limit = self._machine.settings.failover_after
         self.on_lost(
-            "a majority of the master candidates has not answered for"
+            f"{self._who()} has not answered for"
             f" {bounds.count_acting(limit):.0f} s; one of them takes over after {limit:.0f} s"
         )

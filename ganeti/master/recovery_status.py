@@ -8,6 +8,10 @@ The answer of QueryRecovery is an object:
     The same of the watcher: while it pauses, no node is fenced either.
 ``fence_after``, ``failover_after``
     Seconds of silence after which a node is fenced, and the master replaced; null for never.
+``role``
+    Where a store holds the role of the master: ``store``, ``term``, ``lease_left`` (seconds until
+    this master must have renewed it) and ``problem`` (why it cannot; or empty). Null where the
+    nodes vote.
 ``nodes``
     For each node ``node``, ``role``, ``silence``, ``lease_left``, ``watchdog`` (see
     :class:`ganeti.master.node_leases.View`), ``proofs`` (what can prove its death, in the order in
@@ -40,6 +44,7 @@ from ganeti.recovery.ladder import list_devices
 if TYPE_CHECKING:
     from ganeti.master.core import Core
     from ganeti.master.node_leases import View
+    from ganeti.master.role_keeper import RoleKeeper
 
 
 #: Seconds since the last answer after which a node counts as silent here.
@@ -66,14 +71,26 @@ def describe(core: Core) -> JsonObject:
     config, now = core.store.current, core.clock.now()
     cluster = config.cluster
     nodes = sorted(config.nodes.values(), key=lambda node: natural_key(node.name))
+    role = core.role
     return {
         "time": now,
         "paused_until": cluster.find_recovery_pause(now),
         "watcher_paused_until": core.facts.watcher_pause(),
         "fence_after": cluster.auto_fence_after,
         "failover_after": cluster.auto_failover_after,
+        "role": None if role is None else _describe_role(core, role),
         "nodes": [_describe_node(core, config, node, now) for node in nodes],
         "instances": list(find_instances(core, config, now)),
+    }
+
+
+def _describe_role(core: Core, keeper: RoleKeeper) -> JsonObject:
+    held = keeper.role.held
+    return {
+        "store": keeper.role.store.name,
+        "term": None if held is None else held.claim.term,
+        "lease_left": None if held is None else held.acts_until - core.clock.monotonic(),
+        "problem": keeper.problem,
     }
 
 

@@ -18,7 +18,7 @@ from ganeti import constants, errors
 from ganeti.base import clock, programs, remote_shell, typed
 from ganeti.base.json_types import JsonObject
 from ganeti.images import shelf
-from ganeti.net import interfaces, probe, resolve
+from ganeti.net import etcd_health, interfaces, probe, resolve
 from ganeti.node import distributed, fence_agents
 from ganeti.node.certificates import Certificates
 from ganeti.node.context import NodeContext
@@ -66,6 +66,9 @@ class Verifier(VerifyCalls):
             "drbd-helper": lambda _arg, _hv: self._drbd_helper(),
             "drbd-list": lambda _arg, _hv: host.minors(context.paths),
             "drbd-version": lambda _arg, _hv: host.version_text(context.paths),
+            "etcd": lambda asked, _hv: etcd_health.find_flaws(
+                context.paths.etcd_settings, *_convert(asked, tuple[str, str])
+            ),
             "exclusive-pvs": lambda names, _hv: storage.shared_physicals(_texts(names)),
             "fence-agents": lambda pairs, _hv: fence_agents.find_flaws(
                 context.paths, _convert(pairs, list[tuple[str, str]])

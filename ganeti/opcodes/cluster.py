@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from ganeti.base.json_types import JsonObject
+from ganeti.model.enums import MasterVote
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import NicParams
@@ -296,6 +297,10 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     auto_failover_after: Annotated[
         UInt | None,
         doc("Seconds without a call of the master until a candidate takes over; 0 for never"),
+    ] = None
+    master_vote: Annotated[
+        MasterVote | None,
+        doc("Who decides about the master: nodes (by a vote), or an etcd cluster"),
     ] = None
     auto_fence_after: Annotated[
         UInt | None,

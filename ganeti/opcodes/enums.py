@@ -111,6 +111,7 @@ class CVErrorCode(StrEnum):
         "the DRBD usermode helper of a node is not that of the cluster",
     )
     ENODEDRBDVERSION = "ENODEDRBDVERSION", "nodes have different versions of DRBD"
+    ENODEETCD = "ENODEETCD", "the node cannot use etcd, which decides about the master"
     ENODEFILECHECK = "ENODEFILECHECK", "the node could not say what its files contain"
     ENODEFILESTORAGEPATHS = (
         "ENODEFILESTORAGEPATHS",

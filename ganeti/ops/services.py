@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ganeti.base.json_types import JsonObject
+from ganeti.model.config import Config
 from ganeti.model.finding import Finding
 from ganeti.model.ids import NodeUuid
 from ganeti.rpc.objects import RunNumber
@@ -55,6 +56,16 @@ class Services(Protocol):
 
     def hold_lease_back(self, node: NodeUuid) -> AbstractContextManager[LeaseEnd]:
         """Inside the block no call renews the lease of a node."""
+
+    def change_deciders(self, after: Config) -> AbstractContextManager[None]:
+        """Inside the block the configuration may change who decides about the master.
+
+        Who decides in ``after`` has agreed to this master before the block begins.
+
+        Raises:
+            NoMasterError: another node has the role there.
+            RemoteError: no answer.
+        """
 
     def has_ended(self, job_id: int) -> bool:
         """Whether a job is over, or no longer known."""

@@ -29,6 +29,8 @@ class Rules:
 
     fence_after: float
     failover_after: float
+    #: the store that holds the role of the master; empty: the nodes vote
+    store: str = ""
 
 
 def foresee(rules: Rules, *, master: bool, watchdog: bool, devices: Sequence[str]) -> list[Moment]:
@@ -43,8 +45,13 @@ def foresee(rules: Rules, *, master: bool, watchdog: bool, devices: Sequence[str
         if not rules.failover_after:
             return [Moment(0, "nothing by itself: auto_failover_after is not set")]
         begin = rules.failover_after + standby.SPREAD
+        step = "asks for votes"
+        if rules.store:
+            # The first attempt may come before the end of the lease in the store.
+            begin += standby.plan_next_attempt(int(rules.failover_after), 1, 1.0)
+            step = f"takes the role in {rules.store}"
         older = begin + bounds.count_waiting(rules.failover_after)
-        found.append(Moment(begin, "a candidate asks for votes, and becomes the master"))
+        found.append(Moment(begin, f"a candidate {step}, and becomes the master"))
     if not rules.fence_after:
         return [*found, Moment(begin, "nothing more by itself: auto_fence_after is not set")]
     if watchdog:

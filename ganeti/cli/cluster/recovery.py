@@ -43,12 +43,24 @@ def _describe_settings(found: JsonObject) -> list[str]:
     ):
         seconds = found[key]
         lines.append(f"{title}: {f'{seconds} s without an answer' if seconds else 'never'}")
+    if found["role"] is not None:
+        lines.append(_describe_role(found["role"]))
     if found["paused_until"] is not None:
         lines.append(f"Recovery pauses until {time.ctime(found['paused_until'])}")
     if found["watcher_paused_until"] is not None:
         until = time.ctime(found["watcher_paused_until"])
         lines.append(f"The watcher pauses until {until}: no node is fenced")
     return lines
+
+
+def _describe_role(role: JsonObject) -> str:
+    store = role["store"]
+    if role["problem"]:
+        return f"{store} does not renew the role of the master: {role['problem']}"
+    if role["lease_left"] is None:
+        return f"{store} does not know of this master yet"
+    left = f"{role['lease_left']:.0f} s"
+    return f"{store} decides about the master: term {role['term']}, lease for {left}"
 
 
 def _make_table(nodes: list[JsonObject]) -> list[str]:

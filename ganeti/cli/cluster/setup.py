@@ -27,10 +27,13 @@ _IGNORE_OFFLINE = value(
     without=(
         *c.WITHOUT,
         "add_uids",
+        "auto_failover_after",
+        "auto_fence_after",
         "data_collector_interval",
         "enabled_data_collectors",
         "force",
         "instance_communication_network",
+        "master_vote",
         "max_running_jobs",
         "max_tracked_jobs",
         "remove_uids",

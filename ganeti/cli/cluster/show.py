@@ -195,6 +195,7 @@ def _parameters(found: JsonObject) -> list[info.Pair]:
         ("compression tools", list(found["compression_tools"])),
         ("enabled user shutdown", found["enabled_user_shutdown"]),
         ("automatic failover of the master after", _patience(found["auto_failover_after"])),
+        ("decides about the master", found["master_vote"]),
         ("automatic fencing of nodes after", _patience(found["auto_fence_after"])),
         ("modify ssh setup", found["modify_ssh_setup"]),
         ("ssh_key_type", found["ssh_key_type"]),

@@ -34,7 +34,11 @@ class ClusterPlanRecovery(PlannedOperation[OpClusterPlanRecovery, Node, JsonObje
         with ctx.services.hold_lease_back(node.uuid) as lease:
             watchdog = lease.watchdog
         moments = forecast.foresee(
-            forecast.Rules(cluster.auto_fence_after or 0, cluster.auto_failover_after or 0),
+            forecast.Rules(
+                cluster.auto_fence_after or 0,
+                cluster.auto_failover_after or 0,
+                cluster.master_vote or "",
+            ),
             master=node.uuid == cluster.master_node,
             watchdog=watchdog,
             devices=[f"{rung.value} {name}" for rung, name in self._devices.items()],

@@ -11,7 +11,7 @@ from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names, natural_sorted
 from ganeti.config import candidates as pool
-from ganeti.config import drbd
+from ganeti.config import drbd, etcd_role
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.locking.levels import LockLevel
@@ -26,6 +26,7 @@ from ganeti.ops.operation import Finding, FindingOperation, Hooks, PlannedOperat
 from ganeti.ops.planning import cluster_settings, communication_network, policy
 from ganeti.ops.steps import images
 from ganeti.ops.steps.nodes import candidates, hosts_files, master_ip, ssh_keys, switches
+from ganeti.ops.verification import requirements
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 from ganeti.storage.registry import volume_templates
@@ -182,7 +183,10 @@ class ClusterSetParams(
         )
         if moves:
             master_ip.deactivate(ctx, before)
-        ctx.store.change("cluster-modify", ctx.author, self._edit)
+        with ctx.services.change_deciders(self.plan.after):
+            if "master_vote" in changed:
+                self._check_deciders(self.plan.after)
+            ctx.store.change("cluster-modify", ctx.author, self._edit)
         self._move_address(before, moves=moves)
         if self.op.candidate_pool_size is not None:
             candidates.fill_up(ctx, among=self.found)
@@ -206,6 +210,22 @@ class ClusterSetParams(
         if not self.plan.jobs:
             return None
         return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.plan.jobs)]}
+
+    def _check_deciders(self, after: Config) -> None:
+        """Each candidate must be able to ask etcd, which knows of this master by now."""
+        if after.cluster.master_vote is None:
+            return
+        candidates = [node for node in after.online_nodes() if node.master_candidate]
+        asked = {"etcd": etcd_role.list_expected(after)}
+        answers = self.ctx.rpc.call_many(candidates, NodeCalls.node_verify, asked, "", {})
+        flaws = list(_failures(answers))
+        for answer in answers.values():
+            found = answer.value["etcd"] if answer.value is not None else []
+            flaws += [f"{answer.node.name}: {text}" for text in requirements.list_texts(found)]
+        if flaws and not self.op.force:
+            raise errors.make_environment_error(f"{'; '.join(flaws)} (--force changes it anyway)")
+        for text in flaws:
+            self.ctx.warn(text)
 
     def _edit(self, draft: Draft) -> None:
         decision = cluster_settings.decide(draft.config, self.op)

@@ -8,6 +8,7 @@ from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.config import parameters
 from ganeti.model.config import Config
+from ganeti.model.enums import MasterVote
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.recovery import bounds
 from ganeti.recovery.ladder import list_devices
@@ -22,7 +23,10 @@ _NEW_MASTER = 25
 
 
 def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> JsonObject:
-    """What the cluster does by itself when a master or a node is silent; 0 is stored as None."""
+    """What the cluster does by itself when a master or a node is silent.
+
+    0 is stored as None, and so is a vote of the nodes.
+    """
     values: JsonObject = {}
     shortest_silence = (
         ("auto_failover_after", _SHORTEST_FAILOVER),
@@ -38,6 +42,8 @@ def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> JsonObje
                 f" {_LONGEST_SILENCE} seconds"
             )
         values[name] = limit or None
+    if op.master_vote is not None:
+        values["master_vote"] = None if op.master_vote is MasterVote.NODES else op.master_vote
     nodes = [node for node in config.nodes.values() if not node.offline]
     count = sum(node.master_candidate for node in nodes)
     if op.auto_failover_after and count < 3:

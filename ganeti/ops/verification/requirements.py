@@ -7,6 +7,7 @@ from typing import Any
 
 from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
+from ganeti.config import etcd_role
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.config import Config
 from ganeti.model.node import Node
@@ -43,6 +44,8 @@ def checks(config: Config, paths: Paths, nodes: Iterable[Node]) -> JsonObject:
         asked["oob-paths"] = programs
     if agents := _fence_agents(config):
         asked["fence-agents"] = agents
+    if config.cluster.master_vote is not None:
+        asked["etcd"] = etcd_role.list_expected(config)
     scripts = {path for item in nodes for path in _user_scripts(config, paths, item)}
     if scripts:
         asked["user-scripts"] = sorted(scripts)
@@ -84,15 +87,17 @@ def _user_scripts(config: Config, paths: Paths, item: Node) -> set[str]:
 def node(report: Report, config: Config, paths: Paths, item: Node, answers: Answers) -> None:
     """Report what is wrong with one node."""
     name = item.name
-    for text in _texts(answers.get("nodesetup")):
+    for text in list_texts(answers.get("nodesetup")):
         report.error("ENODESETUP", "node", name, text)
     if item.master_candidate:
         # the master runs them, and each candidate may become the master
-        for text in _texts(answers.get("oob-paths")):
+        for text in list_texts(answers.get("oob-paths")):
             report.error("ENODEOOBPATH", "node", name, f"out-of-band program: {text}")
-        for text in _texts(answers.get("fence-agents")):
+        for text in list_texts(answers.get("fence-agents")):
             report.error("ENODEFENCING", "node", name, f"fence agent: {text}")
-    wrong = _user_scripts(config, paths, item).intersection(_texts(answers.get("user-scripts")))
+        for text in list_texts(answers.get("etcd")):
+            report.error("ENODEETCD", "node", name, text)
+    wrong = _user_scripts(config, paths, item).intersection(list_texts(answers.get("user-scripts")))
     if wrong:
         text = f"user scripts are missing or not executable: {', '.join(sorted(wrong))}"
         report.error("ENODEUSERSCRIPTS", "node", name, text)
@@ -128,7 +133,7 @@ def log_in(report: Report, master: Node, answer: object) -> None:
         )
 
 
-def _texts(answer: Any) -> Iterable[str]:
+def list_texts(answer: Any) -> Iterable[str]:
     """Texts of a list, without those for what is fine; a check that failed is a text."""
     if isinstance(answer, str):
         return [answer]

@@ -82,6 +82,7 @@ def cluster(**more: Any) -> dict[str, Any]:
         "compression_tools": ["gzip"],
         "enabled_user_shutdown": False,
         "auto_failover_after": 60,
+        "master_vote": "nodes",
         "auto_fence_after": 0,
         "modify_ssh_setup": True,
         "ssh_key_type": "rsa",
@@ -107,6 +108,7 @@ def test_all_settings_are_shown(master: RecordingMaster, gnt: Run) -> None:
         "uid pool: 1000, 2000-2010",
         "lvm reserved volumes: (none)",
         "automatic failover of the master after: 60 s",
+        "decides about the master: nodes",
         "automatic fencing of nodes after: never",
         "interval: 5.000s",
     ):

@@ -20,7 +20,7 @@ from ganeti.config.changes import Author
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.enums import AdminState, DiskTemplate, HypervisorName
+from ganeti.model.enums import AdminState, DiskTemplate, HypervisorName, MasterVote
 from ganeti.model.instance import Instance
 from ganeti.net import certs
 from ganeti.node import verify as node_verify
@@ -309,6 +309,11 @@ def no_fence_agent(cluster: OneProcess, _monkey: Monkey) -> Subject:
     return ("node", "node1.example.com")
 
 
+def no_etcd(cluster: OneProcess, _monkey: Monkey) -> Subject:
+    set_cluster(cluster, master_vote=MasterVote.ETCD)
+    return ("node", "node1.example.com")
+
+
 def file_without_disk(cluster: OneProcess, _monkey: Monkey) -> Subject:
     image = cluster.image(add(cluster).disks[0])
     image.with_name("00000000-0000-4000-8000-000000000000.file.disk0").write_text("")
@@ -411,6 +416,7 @@ SITUATIONS: dict[str, Callable[[OneProcess, Monkey], Subject]] = {
     "ENODEDRBD": mirror_not_active,
     "ENODEDRBDHELPER": helper_missing,
     "ENODEDRBDVERSION": drbd_versions,
+    "ENODEETCD": no_etcd,
     "ENODEFENCING": no_fence_agent,
     "ENODEFILECHECK": file_unreadable,
     "ENODEFILESTORAGEPATHS": path_forbidden,

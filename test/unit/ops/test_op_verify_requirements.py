@@ -10,7 +10,7 @@ from op_samples import Findings, change, config, node, put, with_cluster, with_g
 
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.enums import DiskTemplate, HypervisorName
+from ganeti.model.enums import DiskTemplate, HypervisorName, MasterVote
 from ganeti.model.image import Image
 from ganeti.ops.verification import bridges, exports, files, images, requirements, ssh
 from ganeti.paths import Paths
@@ -180,22 +180,26 @@ def test_nodes_are_asked_for_the_programs_that_operations_run() -> None:
         node(2, ndparams={"oob_program": "/sbin/oob"}),
         node(3, ndparams={"fence_agent": "fence_ipmilan"}),
         use_external_mip_script=True,
+        master_vote=MasterVote.ETCD,
     )
     nodes = sorted(of.nodes.values(), key=lambda item: item.name)
     asked = requirements.checks(of, PATHS, nodes)
     assert asked["oob-paths"] == ["/sbin/oob"]
     assert asked["fence-agents"] == [("fence_ipmilan", "node3.example.com")]
+    assert asked["etcd"] == (f"/ganeti/{of.cluster.uuid}/master", "node1.example.com")
     assert asked["user-scripts"] == [str(PATHS.common(PATHS.master_ip_script))]
 
 
 def test_a_program_of_helpers_matters_where_a_master_may_run(findings: Findings) -> None:
     of = config(N2, N3)
     answers = {"oob-paths": ["/sbin/oob is missing", None], "fence-agents": "failed"}
+    answers["etcd"] = ["/etc/ganeti/etcd is missing"]
     for item in (N2, N3):
         requirements.node(findings.report, of, PATHS, item, answers)
     assert findings.lines == [
         "ERROR:ENODEOOBPATH:node:node2.example.com:out-of-band program: /sbin/oob is missing",
         "ERROR:ENODEFENCING:node:node2.example.com:fence agent: failed",
+        "ERROR:ENODEETCD:node:node2.example.com:/etc/ganeti/etcd is missing",
     ]
 
 

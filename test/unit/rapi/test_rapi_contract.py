@@ -25,7 +25,7 @@ TABLE = routes.group_by_path()
 
 
 #: Fields of requests that only this implementation has.
-OWN_FIELDS = {"auto_failover_after", "auto_fence_after", "proof"}
+OWN_FIELDS = {"auto_failover_after", "auto_fence_after", "master_vote", "proof"}
 
 
 def route_of(method: str, path: str) -> Route:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ganeti.recovery.forecast import Moment, Rules, foresee
 
 BOTH = Rules(fence_after=60, failover_after=15)
+ETCD = Rules(fence_after=60, failover_after=15, store="etcd")
 
 
 def describe(moments: list[Moment]) -> list[tuple[int, str]]:
@@ -26,6 +27,12 @@ def test_the_death_of_the_master_is_first_found_by_a_candidate() -> None:
         (83, "the master begins to fence it"),
         (95, "its lease is over, and its death is proven by fence agent x"),
     ]
+
+
+def test_a_candidate_takes_the_role_when_its_lease_in_etcd_is_over() -> None:
+    first, fence, over = describe(foresee(ETCD, master=True, watchdog=False, devices=["x"]))
+    assert first == (22, "a candidate takes the role in etcd, and becomes the master")
+    assert (fence[0], over[0]) == (88, 99)
 
 
 def test_what_is_not_set_ends_it() -> None:
