@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := --side-by-side 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper check-moves
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper check-moves check-etcd
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -85,8 +85,11 @@ check-placement: $(VENV)/dev.stamp ## balancing, maintenance and capacity with t
 check-renewal: $(VENV)/dev.stamp ## replace certificates of five nodes under load, and with kills at each step (ten minutes)
 	@RENEWAL=1 CRASH_NODES=5 CRASH_POINTS=$(or $(CRASH_POINTS),all) $(BIN)/python -m pytest -s test/renewal test/crash/test_crypto_steps.py
 
-check-recovery: $(VENV)/dev.stamp ## 100,000 random schedules of faults over simulated clusters (SCHEDULES=...; ten minutes)
-	@$(BIN)/python test/recovery/run_schedules.py $(or $(SCHEDULES),100000)
+check-recovery: $(VENV)/dev.stamp ## 100,000 random schedules of faults over simulated clusters (SCHEDULES=...; STORE=store: a store like etcd decides; ten minutes)
+	@$(BIN)/python test/recovery/run_schedules.py $(or $(SCHEDULES),100000) $(STORE)
+
+check-etcd: $(VENV)/dev.stamp ## 50 random schedules of faults where three members of etcd decide about the master (root; two hours); ETCD_SCHEDULES=... ETCD_CLUSTERS=...
+	@ETCD_SCHEDULES=$(or $(ETCD_SCHEDULES),50) ETCD_CLUSTERS=$(or $(ETCD_CLUSTERS),2) $(BIN)/python -m pytest -s test/partition/test_etcd_schedules.py
 
 check-upgrade: $(VENV)/dev.stamp ## two versions side by side: up, down, kills at each step (five minutes)
 	@UPGRADE=1 $(BIN)/python -m pytest --timeout 900 test/upgrade

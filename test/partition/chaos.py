@@ -116,14 +116,16 @@ class Schedule:
 
     def _cut_some(self) -> None:
         node = self._victim()
-        some = self.random.sample(self._list_others(node), self.random.randint(1, 3))
+        others = self._list_others(node)
+        some = self.random.sample(others, self.random.randint(1, min(3, len(others))))
         ways = {(node.number, n) for n in some}
         self.note(f"{node.short} is cut off from {some}")
         self.cluster.cut(self.cluster.cuts | ways | {(b, a) for a, b in ways})
 
     def _cut_one_way(self) -> None:
         node = self._victim()
-        some = self.random.sample(self._list_others(node), self.random.randint(1, 4))
+        others = self._list_others(node)
+        some = self.random.sample(others, self.random.randint(1, min(4, len(others))))
         if self.random.random() < 0.5:
             self.note(f"what {node.short} sends to {some} is lost")
             self.cluster.cut(self.cluster.cuts | {(node.number, n) for n in some})

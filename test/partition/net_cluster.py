@@ -43,7 +43,7 @@ def explain_unavailable() -> str | None:
     for program in ("unshare", "nsenter", "ip"):
         if shutil.which(program) is None:
             return f"needs the program {program}"
-    holder = _Namespace()
+    holder = Namespace()
     try:
         made = holder.run(["ip", "link", "add", "br0", "type", "bridge"])
         return None if made.returncode == 0 else f"no bridge can be made: {made.stderr.strip()}"
@@ -66,7 +66,7 @@ def _local_cluster() -> ModuleType:
     return module
 
 
-class _Namespace:
+class Namespace:
     """A network namespace, held by a process."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class NetNode:
         self.address = f"{NETWORK}.{number}"
         self.root = directory / self.short
         self.paths = paths.Paths(self.root)
-        self.space = _Namespace()
+        self.space = Namespace()
         self._shell = directory / "remote-shell"
 
     @property
@@ -210,15 +210,21 @@ class NetNode:
 
 
 class NetCluster:
-    """A cluster of nodes 1 to ``count`` on one switch; node 1 is the first master."""
+    """A cluster of nodes 1 to ``count`` on one switch; node 1 is the first master.
 
-    def __init__(self, directory: Path, count: int) -> None:
+    ``others`` are hosts 101, 102, ... on the switch, which are no nodes; see :attr:`spaces`.
+    """
+
+    def __init__(self, directory: Path, count: int, others: int = 0) -> None:
         self.directory = directory
         directory.mkdir(parents=True)
         self._cut: set[Direction] = set()
         self._lock = threading.Lock()
-        self.switch = _Namespace()
+        self.switch = Namespace()
         self.nodes = {n: NetNode(directory, n) for n in range(1, count + 1)}
+        #: the namespace of each host, by its number, which is the last part of its address
+        self.spaces = {n: node.space for n, node in self.nodes.items()}
+        self.spaces.update({101 + n: Namespace() for n in range(others)})
         try:
             self._wire()
             self._make()
@@ -228,18 +234,18 @@ class NetCluster:
 
     def _wire(self) -> None:
         self.switch.ip("link add br0 type bridge", "link set br0 up")
-        for number, node in self.nodes.items():
+        for number, space in self.spaces.items():
             self.switch.ip(
-                f"link add port{number} type veth peer name eth0 netns {node.space.pid}",
+                f"link add port{number} type veth peer name eth0 netns {space.pid}",
                 f"link set port{number} master br0 up",
             )
-            node.space.ip(
+            space.ip(
                 "link set lo up",
                 f"link set eth0 address {_mac(number)} up",
-                f"addr add {node.address}/24 dev eth0",
+                f"addr add {NETWORK}.{number}/24 dev eth0",
             )
-        for sender in self.nodes:
-            self._neighbours(sender, {n: False for n in self.nodes if n != sender})
+        for sender in self.spaces:
+            self._neighbours(sender, {n: False for n in self.spaces if n != sender})
 
     def _make(self) -> None:
         tool = _local_cluster()
@@ -274,7 +280,7 @@ class NetCluster:
     # the network ---------------------------------------------------------------------------
 
     def _neighbours(self, sender: int, cut: dict[int, bool]) -> None:
-        self.nodes[sender].space.ip(
+        self.spaces[sender].ip(
             *(
                 f"neigh replace {NETWORK}.{receiver} lladdr {_mac(receiver, wrong=is_cut)}"
                 " nud permanent dev eth0"
@@ -306,7 +312,7 @@ class NetCluster:
         """Kill everything and remove the directory."""
         for node in self.nodes.values():
             node.kill()
-        for namespace in (self.switch, *(node.space for node in self.nodes.values())):
+        for namespace in (self.switch, *self.spaces.values()):
             namespace.end()
         shutil.rmtree(self.directory, ignore_errors=True)
 

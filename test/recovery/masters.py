@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from world import PERIOD, RESTART, BrokenPromiseError, Host, State, World
+from world import PERIOD, RESTART, BrokenPromiseError, Host, State, StoreHost, World
 
 from ganeti import errors
 from ganeti.config import vote
 from ganeti.model.node import Node
-from ganeti.recovery import bounds
+from ganeti.recovery import bounds, role
 from ganeti.recovery.ladder import Failed, Ladder, Look, Proven, Rung, Try, Wait
 from ganeti.recovery.master import (
     Answered,
@@ -28,6 +28,9 @@ from ganeti.rpc.client import Answer
 from ganeti.rpc.replica import MasterView
 
 _SILENT = errors.RpcError("no answer")
+#: Seconds until a question to the store fails, and until a renewal that failed is tried again.
+_STORE_PATIENCE = 1.25
+_STORE_PAUSE = 0.25
 
 
 class Electorate:
@@ -71,7 +74,11 @@ class Master:
         self.starts = 0
         self._commits: list[tuple[tuple[int, int], set[str], Callable[[], None]]] = []
         self._stops = False
+        #: when the lease in the store began
+        self._role_since = claimed
         world.schedule(0.0, self._loop)
+        if world.store is not None:
+            world.schedule(0.0, self._renew_role, world.store)
 
     def lives(self) -> bool:
         return self.host.master is self
@@ -173,10 +180,42 @@ class Master:
         voters = [name for name in voters if name not in self.state.offline]
         moments = sorted((self.contacts.get(name, -1.0) for name in voters), reverse=True)
         moment = moments[vote.majority(len(voters)) - 1]
+        store = self.world.store
+        if store is not None:
+            moment = self._role_since if store.decides_alone else min(moment, self._role_since)
         if moment >= 0:
             for effect in self.machine.feed(Followed(moment)):
                 if isinstance(effect, StepDown):
                     self.end("lost the majority, and found it again too late")
+
+    def _renew_role(self, store: StoreHost) -> None:
+        """Renew the lease in the store, as long as this master may act."""
+        world, host = self.world, self.host
+        if not self.lives() or world.put_off(host, "master", self._renew_role, store):
+            return
+        since, claim = host.clock(), role.Claim(self.number, host.name)
+        if not self.machine.may_act(since):
+            return
+        seconds = world.failover_after
+
+        def answer(granted: Any) -> None:
+            if granted is False:
+                self.end("lost the role")
+                return
+            if granted is not None:
+                self._role_since = since
+                self._count_contact()
+            pause = _STORE_PAUSE if granted is None else seconds / role.RENEWALS
+            world.schedule(pause / host.rate, self._renew_role, store)
+
+        world.call(
+            host,
+            store,
+            lambda: store.content.renew(claim, seconds) or False,
+            answer,
+            self.lives,
+            _STORE_PATIENCE,
+        )
 
     def _call_node(self, other: Host) -> None:
         sent = self.host.clock()
@@ -305,7 +344,7 @@ class Master:
         fresh = [
             name
             for name, heard in self.machine.heard.items()
-            if name != dead.name and now - heard < 2 * PERIOD
+            if name not in (dead.name, *self.state.offline) and now - heard < 2 * PERIOD
         ]
         if not fresh:
             self._end_fence(dead, proven=False)
@@ -418,6 +457,11 @@ class Game:
             return
         Election(self, host, if_silent=True).ask()
 
+    def try_at_once(self, host: Host) -> None:
+        """A candidate tries to take over whether or not it hears the master: the store decides."""
+        if host.on and host.daemon_up and host.master is None and host.state is not None:
+            Election(self, host, if_silent=True).ask()
+
     def resume(self, host: Host) -> None:
         """A master daemon is started again where it was; it serves when it wins a vote."""
         if not host.on or host.master is not None or host.state is None:
@@ -484,8 +528,14 @@ class Election:
         return vote.Own(self.config.nodes[self.host.name], 1, 0, state.position, False)
 
     def ask(self) -> None:
+        if self.world.store is not None:
+            self._ask_store(self.world.store, self._judge_record)
+        else:
+            self._ask_nodes(self._judge_silence)
+
+    def _ask_nodes(self, then: Callable[[dict[str, Any]], None]) -> None:
         voters = [h for h in self.world.hosts.values() if not self.config.nodes[h.name].offline]
-        self._gather(voters, self._view, self._judge_silence)
+        self._gather(voters, self._view, then)
 
     def _judge_silence(self, answers: dict[str, Any]) -> None:
         if self.if_silent and vote.find_living_master(
@@ -493,21 +543,14 @@ class Election:
         ):
             self._give_up()
             return
-        voters = [h for h in self.world.hosts.values() if not self.config.nodes[h.name].offline]
-        self._gather(voters, self._view, self._judge)
+        self._ask_nodes(self._judge)
 
     def _judge(self, answers: dict[str, Any]) -> None:
         own = self._describe_self()
-        problem = vote.explain_missing_answers(self.config, own, answers)
-        if self.if_silent:
-            limit = self.world.failover_after
-            problem = problem or vote.find_living_master(
-                self.config, answers, limit, own=self.host.name
-            )
-        else:
-            problem = problem or vote.find_other_master(self.config, own, answers)
-            limit = self.world.failover_after
-            problem = problem or vote.find_later_term(self.config, answers, limit, self.host.name)
+        votes = self.world.store is None
+        problem = vote.explain_missing_answers(self.config, own, answers, vote=votes)
+        if votes:
+            problem = problem or self._find_other(own, answers)
         problem = problem or vote.find_newer_data(self.config, own, answers)
         if problem is not None:
             self._give_up()
@@ -515,9 +558,64 @@ class Election:
         seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
         self.number = max([own.position[0], *seen]) + 1
         self.known = {n: a.value.epoch for n, a in answers.items() if a.value is not None}
-        self.claimed = self.host.clock()
         awake = [self.world.hosts[name] for name, answer in answers.items() if answer.ok]
+        if self.world.store is not None:
+            self._take_role(self.world.store, awake)
+        else:
+            self._claim(awake)
+
+    def _find_other(self, own: vote.Own, answers: dict[str, Any]) -> str | None:
+        """Why the nodes do not let this one be the master."""
+        limit = self.world.failover_after
+        if self.if_silent:
+            return vote.find_living_master(self.config, answers, limit, own=self.host.name)
+        other = vote.find_other_master(self.config, own, answers)
+        return other or vote.find_later_term(self.config, answers, limit, self.host.name)
+
+    def _claim(self, awake: list[Host]) -> None:
+        if self.world.store is None:
+            self.claimed = self.host.clock()
         self._gather(awake, self._claim_at, self._judge_claim)
+
+    # the store ---------------------------------------------------------------------------------
+
+    def _ask_store(self, store: StoreHost, then: Callable[[role.Record], None]) -> None:
+        def answer(record: role.Record | None) -> None:
+            if record is None:
+                self._give_up()
+            else:
+                then(record)
+
+        self.world.call(self.host, store, store.content.read, answer, self._lives, _STORE_PATIENCE)
+
+    def _judge_record(self, record: role.Record) -> None:
+        find = role.find_obstacle if self.if_silent else role.find_successor
+        if find("the store", record, self.host.name) is not None:
+            self._give_up()
+            return
+        self._ask_nodes(self._judge)
+
+    def _take_role(self, store: StoreHost, awake: list[Host]) -> None:
+        def judge(record: role.Record) -> None:
+            name = self.host.name
+            find = role.find_obstacle if self.if_silent else role.find_successor
+            if find("the store", record, name) is not None:
+                self._give_up()
+                return
+            claim = role.Claim(record.choose_term(self.number), name)
+            self.number, self.claimed = claim.term, self.host.clock()
+            self.world.call(
+                self.host,
+                store,
+                lambda: store.content.claim(record, claim, self.world.failover_after) or False,
+                lambda granted: self._claim(awake) if granted else self._give_up(),
+                self._lives,
+                _STORE_PATIENCE,
+            )
+
+        self._ask_store(store, judge)
+
+    # the claim at the nodes --------------------------------------------------------------------
 
     def _claim_at(self, other: Host) -> MasterView | None:
         if self.if_silent and not self._may_claim(other):
@@ -538,13 +636,18 @@ class Election:
             if other.master is not None:
                 other.master.end("stopped for its successor")
             return True
+        if self.world.store is not None:
+            return True
         candidate = other.machine.candidate
         return candidate is None or (other.clock() - candidate.heard >= self.world.failover_after)
 
     def _judge_claim(self, answers: dict[str, Any]) -> None:
         own = self._describe_self()
         problem = vote.find_newer_data(self.config, own, answers)
-        problem = problem or vote.explain_missing_answers(self.config, own, answers)
+        store = self.world.store
+        problem = problem or vote.explain_missing_answers(
+            self.config, own, answers, vote=store is None
+        )
         if problem is None:
             self.game.crown(self.host, self.number, self.claimed)
         self._give_up()

@@ -1,4 +1,7 @@
-"""Play many schedules on all processors and print what happened: ``run_schedules.py COUNT``."""
+"""Play many schedules on all processors and print what happened.
+
+``run_schedules.py COUNT [nodes|store]``: the nodes vote, or a store holds the role of the master.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
-from schedules import BLACKOUT, FAULTS, LATE_RELEASE, PAUSE, STOP, Outcome, play
+from schedules import BLACKOUT, FAULTS, LATE_RELEASE, PAUSE, STOP, STORE_FAULTS, Outcome, play
 
 _CHUNK = 50
 
 
-def main(count: int) -> int:
+def main(count: int, *, store: bool) -> int:
     """Exit code 1 when a schedule broke a promise; its seed is printed."""
     begin = time.monotonic()
     kinds: Counter[str] = Counter()
@@ -20,7 +24,7 @@ def main(count: int) -> int:
     bad: list[Outcome] = []
     slowest = 0.0
     with ProcessPoolExecutor() as pool:
-        for outcome in pool.map(play, range(count), chunksize=_CHUNK):
+        for outcome in pool.map(partial(play, store=store), range(count), chunksize=_CHUNK):
             kinds.update(set(outcome.kinds))
             events.update(outcome.counts)
             slowest = max(slowest, outcome.recovered)
@@ -30,7 +34,8 @@ def main(count: int) -> int:
     taken = time.monotonic() - begin
     print(f"{count} schedules, {len(bad)} broke a promise")
     print(f"{taken:.0f} s, {1000 * taken / count:.1f} ms each; slowest recovery {slowest:.0f} s")
-    for kind in (*FAULTS, PAUSE, LATE_RELEASE, STOP, BLACKOUT):
+    of_store = STORE_FAULTS if store else ()
+    for kind in (*FAULTS, PAUSE, LATE_RELEASE, STOP, BLACKOUT, *of_store):
         print(f"{kinds[kind]:8d} schedules with: {kind}")
     for what, number in sorted(events.items()):
         print(f"{number:8d} {what}")
@@ -38,4 +43,4 @@ def main(count: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    sys.exit(main(int(sys.argv[1]), store=sys.argv[2:] == ["store"]))

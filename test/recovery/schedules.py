@@ -6,7 +6,9 @@ import random
 from dataclasses import dataclass, field
 
 from masters import Game
-from world import BrokenPromiseError, Device, Faults, Host, State, World
+from world import BrokenPromiseError, Device, Faults, Host, State, StoreHost, World
+
+from ganeti.recovery.role import Claim, Record
 
 #: Seconds during which faults happen, and after the last one for everything to be whole again.
 FAULTY = 120.0
@@ -32,7 +34,8 @@ class Outcome:
 class Schedule:
     """A cluster of 3 to 9 nodes and what happens to it."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, store: bool = False) -> None:
+        """With ``store`` the nodes do not vote: it holds the role of the master."""
         self.seed = seed
         self.rng = rng = random.Random(seed)
         self.kinds: list[str] = []
@@ -44,6 +47,15 @@ class Schedule:
         candidates = max(3, min(count, rng.choice((3, 5, 9))))
         for number in range(count):
             self._add_host(f"node{number + 1}", candidate=number < candidates)
+        if store:
+            self._add_store(StoreHost(self.world))
+
+    def _add_store(self, store: StoreHost) -> None:
+        own = random.Random(self.seed)
+        store.rate = 1.0 + own.uniform(-0.0099, 0.0099)
+        store.decides_alone = own.random() < 0.3
+        self.world.store = store
+        store.content.claim(Record(), Claim(1, next(iter(self.world.hosts))), 15)
 
     def _add_host(self, name: str, *, candidate: bool) -> None:
         rng, world = self.rng, self.world
@@ -110,6 +122,17 @@ class Schedule:
             self._plan_stop(begin)
         if self.seed % 8 == 1:
             self._plan_blackout(begin)
+        if self.world.store is not None:
+            self._plan_store_faults(self.world.store, begin)
+
+    def _plan_store_faults(self, store: StoreHost, begin: float) -> None:
+        """With numbers of its own, so that the other faults are those of the seed."""
+        own = random.Random(f"store {self.seed}")
+        for _ in range(own.choice((0, 1, 1, 2, 3))):
+            kind = own.choice(tuple(STORE_FAULTS))
+            self.kinds.append(kind)
+            moment, seconds = begin + own.uniform(0, 100.0), own.uniform(1.0, 60.0)
+            self.world.at(moment, STORE_FAULTS[kind], self, store, own, seconds)
 
     def _make_devices_true(self) -> None:
         """A device that lies is one fault; a node that was released and cut off, a second."""
@@ -272,6 +295,37 @@ class Schedule:
         host.release_delays = None
         self.world.cut.clear()
 
+    def cut_store(self, store: StoreHost, own: random.Random, seconds: float) -> None:
+        """The store and some nodes do not reach each other, one way or both ways."""
+        masters = [host.name for host in self.world.hosts.values() if host.master is not None]
+        some = {name for name in self.world.hosts if own.random() < 0.4}
+        some |= {name for name in masters if own.random() < 0.5}
+        way = own.choice(("both", "both", "in", "out"))
+        for name in some:
+            if way != "in":
+                self.world.cut.add((name, store.name))
+            if way != "out":
+                self.world.cut.add((store.name, name))
+        self.world.schedule(seconds, self.world.cut.clear)
+
+    def freeze_store(self, store: StoreHost, own: random.Random, seconds: float) -> None:
+        """Its members have no majority for a while; what was sent to them comes late."""
+        self.world.note(f"the store stands still for {seconds:.0f} s")
+        store.frozen["node"] = self.world.now + seconds * own.random()
+
+    def elect_in_store(self, store: StoreHost, own: random.Random, seconds: float) -> None:
+        """Its members choose a leader, for which every lease begins again."""
+        self.world.note("the store has another leader")
+        store.frozen["node"] = self.world.now + own.uniform(0.5, 4.0)
+        store.content.extend(self.world.failover_after)
+
+    def hurry(self, store: StoreHost, own: random.Random, seconds: float) -> None:
+        """Candidates try to take over each second, whether or not they hear the master."""
+        for host in self.world.hosts.values():
+            if host.is_candidate:
+                for moment in range(int(seconds)):
+                    self.world.schedule(moment + own.random(), self.game.try_at_once, host)
+
     def disarm(self, seconds: float) -> None:
         """An administrator switches a watchdog off, and later on again."""
         host = self._pick()
@@ -299,6 +353,8 @@ class Schedule:
             host.stalled_until = min(host.stalled_until, world.now)
             if host.on:
                 host.start_daemon()
+        if world.store is not None:
+            world.store.frozen["node"] = min(world.store.frozen["node"], world.now)
         state = self._newest()
         voters = [h for h in world.hosts.values() if h.name not in state.offline]
         for group in (voters, [h for h in voters if h.is_candidate]):
@@ -347,11 +403,17 @@ FAULTS = {
     "disks stall": Schedule.stall,
     "watchdog switched off": Schedule.disarm,
 }
+STORE_FAULTS = {
+    "store cut off": Schedule.cut_store,
+    "store without a majority": Schedule.freeze_store,
+    "store with another leader": Schedule.elect_in_store,
+    "candidates in a hurry": Schedule.hurry,
+}
 PAUSE = "pause for maintenance"
 LATE_RELEASE = "release late or twice"
 STOP = "master daemon stopped"
 BLACKOUT = "power failure of all"
 
 
-def play(seed: int) -> Outcome:
-    return Schedule(seed).play()
+def play(seed: int, *, store: bool = False) -> Outcome:
+    return Schedule(seed, store=store).play()

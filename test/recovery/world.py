@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from memory_store import MemoryStore
+
 from ganeti.recovery import bounds
 from ganeti.recovery.master import LONGEST_BOOT
 from ganeti.recovery.node import Called, Effect, GuestsEnded, NodeMachine, Tick
@@ -260,6 +262,24 @@ class Host:
         self.world.at(last + limit, self._check_watchdog, boot, switched_off)
 
 
+class StoreHost:
+    """The store that holds the role of the master: one service, as its members agree."""
+
+    name = "store"
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.rate = 1.0
+        self.on = self.daemon_up = True
+        self.frozen = {"node": 0.0}
+        self.content = MemoryStore(self.clock)
+        #: whether a master need not reach a majority of the candidates
+        self.decides_alone = False
+
+    def clock(self) -> float:
+        return self.world.now * self.rate
+
+
 @dataclass
 class World:
     """The queue of what happens, the network and the hosts."""
@@ -270,6 +290,8 @@ class World:
     fence_after: float
     now: float = 0.0
     hosts: dict[str, Host] = field(default_factory=dict)
+    #: None: the nodes vote
+    store: StoreHost | None = None
     faults: Faults = field(default_factory=Faults)
     cut: set[tuple[str, str]] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
@@ -289,7 +311,9 @@ class World:
     def schedule(self, seconds: float, what: Callable[..., None], *args: Any) -> None:
         self.at(self.now + seconds, what, *args)
 
-    def put_off(self, host: Host, process: str, what: Callable[..., None], *args: Any) -> bool:
+    def put_off(
+        self, host: Host | StoreHost, process: str, what: Callable[..., None], *args: Any
+    ) -> bool:
         """Whether a process stands still; then the same is done when it continues."""
         until = host.frozen[process]
         if until <= self.now:
@@ -322,7 +346,13 @@ class World:
 
     # messages ----------------------------------------------------------------------------------
 
-    def send(self, source: Host, target: Host, what: Callable[..., None], *args: Any) -> None:
+    def send(
+        self,
+        source: Host | StoreHost,
+        target: Host | StoreHost,
+        what: Callable[..., None],
+        *args: Any,
+    ) -> None:
         """Deliver a message to a process that decides itself whether it still lives."""
         if (source.name, target.name) in self.cut:
             return
@@ -344,7 +374,7 @@ class World:
     def call(
         self,
         source: Host,
-        target: Host,
+        target: Host | StoreHost,
         serve: Callable[[], Any],
         answer: Callable[[Any], None],
         lives: Callable[[], bool],

@@ -1,0 +1,131 @@
+"""Random schedules of faults on real daemons, with three real members of etcd that decide.
+
+``make check-etcd`` plays 50 of them. ``ETCD_SCHEDULES`` is their number (default: none),
+``ETCD_SEED`` the first seed, ``ETCD_CLUSTERS`` how many clusters run side by side, and
+``ETCD_LOGS`` a directory for the logs of a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from etcd_chaos import MEMBERS, EtcdSchedule
+from etcd_server import WHY_NOT, EtcdServers, Place
+from net_cluster import NETWORK, NetCluster, explain_unavailable
+from waiting import wait_for
+
+SCHEDULES = int(os.environ.get("ETCD_SCHEDULES", "0"))
+FIRST = int(os.environ.get("ETCD_SEED", "1"))
+CLUSTERS = int(os.environ.get("ETCD_CLUSTERS", "1"))
+LIMIT = 15
+#: A program that ends with success when all members have a leader.
+HEALTHY = (
+    "import sys; from pathlib import Path; from ganeti.net.etcd import Etcd, read_settings;"
+    "sys.exit(not all(health.has_leader for health in"
+    " Etcd(read_settings(Path(sys.argv[1]))).examine(1.0)))"
+)
+
+REASON = WHY_NOT or (
+    explain_unavailable() if SCHEDULES else "takes an hour; make check-etcd runs it"
+)
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.root,
+    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+]
+
+
+def make(directory: Path) -> tuple[NetCluster, EtcdServers]:
+    """Three nodes and three members of etcd, which decides about the master."""
+    cluster = NetCluster(directory / "nodes", 3, others=len(MEMBERS))
+    places = [Place(f"{NETWORK}.{n}", 2379, 2380, cluster.spaces[n].enter) for n in MEMBERS]
+    servers = EtcdServers(directory / "etcd", places)
+    try:
+        first = cluster.nodes[1]
+        servers.start(wait=False)
+        words = [sys.executable, "-c", HEALTHY, str(servers.settings)]
+        wait_for(lambda: first.run(words).code == 0, "etcd has no leader", 60)
+        for node in cluster.nodes.values():
+            servers.write_settings(node.paths.etcd_settings)
+            (node.root / "srv/ganeti/shared-file-storage").mkdir(exist_ok=True)
+        done = first.gnt(f"cluster modify --auto-failover-after={LIMIT} --master-vote=etcd")
+        assert done.code == 0, done.err
+        verified = first.gnt("cluster verify")
+        assert verified.code == 0, verified.out
+    except BaseException:
+        servers.stop()
+        cluster.destroy()
+        raise
+    return cluster, servers
+
+
+class Runner(threading.Thread):
+    """Runs schedules on one cluster until there are none left, or one fails."""
+
+    def __init__(self, directory: Path, seeds: Iterator[int], lock: threading.Lock) -> None:
+        super().__init__(name=directory.name, daemon=True)
+        self._directory = directory
+        self._seeds = seeds
+        self._lock = lock
+        self.failures: list[str] = []
+
+    def run(self) -> None:
+        while (seed := self._next()) is not None:
+            self._directory.mkdir()
+            try:
+                self._play(seed)
+            except Exception as err:
+                self.failures.append(str(err) or repr(err))
+                print(f"seed {seed} failed", flush=True)
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _next(self) -> int | None:
+        with self._lock:
+            return next(self._seeds, None)
+
+    def _play(self, seed: int) -> None:
+        cluster, servers = make(self._directory)
+        try:
+            schedule = EtcdSchedule(cluster, servers, seed)
+            schedule.run()
+            print(f"seed {seed}: {'; '.join(schedule.story[-2:])}", flush=True)
+        except BaseException:
+            self._keep_logs(seed)
+            raise
+        finally:
+            servers.stop()
+            cluster.destroy()
+
+    def _keep_logs(self, seed: int) -> None:
+        target = os.environ.get("ETCD_LOGS")
+        if not target:
+            return
+        for path in (
+            *self._directory.glob("nodes/*/var/log/ganeti/*.log"),
+            *self._directory.glob("etcd/*/log"),
+        ):
+            copy = Path(target) / str(seed) / path.relative_to(self._directory)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+
+
+@pytest.mark.timeout(6 * 3600)
+def test_random_schedules(tmp_path: Path) -> None:
+    seeds = iter(range(FIRST, FIRST + SCHEDULES))
+    lock = threading.Lock()
+    runners = [
+        Runner(tmp_path / f"c{number}", seeds, lock) for number in range(min(CLUSTERS, SCHEDULES))
+    ]
+    for runner in runners:
+        runner.start()
+    for runner in runners:
+        runner.join()
+    failures = [text for runner in runners for text in runner.failures]
+    assert not failures, "\n\n".join(failures)
