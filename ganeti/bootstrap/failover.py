@@ -19,6 +19,7 @@ from ganeti.config.changes import Author, Draft
 from ganeti.config.role import PATIENCE as STORE_PATIENCE
 from ganeti.config.role import Role
 from ganeti.config.store import Store, read_config
+from ganeti.config.vote import Answers
 from ganeti.jobs.files import JobFiles
 from ganeti.model.config import Config
 from ganeti.model.ids import NodeUuid
@@ -30,8 +31,7 @@ from ganeti.paths import Paths
 from ganeti.recovery import bounds
 from ganeti.recovery import role as rules
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.client import Answer, NodeRpc
-from ganeti.rpc.replica import MasterView
+from ganeti.rpc.client import NodeRpc
 
 Say = Callable[[str], None]
 
@@ -89,10 +89,13 @@ class Failover:
             if dry_run:
                 self.say("Dry run: nothing was changed")
                 return
+            if self.how.if_silent:
+                self._leave_out(answers, answers)  # before anything is stopped
             self._hooks("pre")
-            if not self._stop_old(answers) and self.how.if_silent:
-                # It may act still, so its node must not be what makes a majority.
-                answers.pop(self.old.uuid, None)
+            stopped = self._stop_old(answers)
+            if self.how.if_silent:
+                now = self.rpc.call_many([self.old], NodeCalls.master_view) if stopped else {}
+                answers = self._leave_out(answers, {**answers, **now}, stopped=stopped)
             self._claim(answers)
             self._record()
             self._start()
@@ -112,7 +115,7 @@ class Failover:
                 f" this on one of {', '.join(candidates)}",
             )
 
-    def _check_silence(self, answers: dict[NodeUuid, Answer[MasterView]]) -> None:
+    def _check_silence(self, answers: Answers) -> None:
         """Nobody may have heard from the master.
 
         Asked before the vote, as one that hears the master gives a better reason than its data; and
@@ -128,7 +131,7 @@ class Failover:
         if problem is not None:
             raise errors.NoMasterError(f"the master is not silent: {problem}")
 
-    def _is_master(self, answers: dict[NodeUuid, Answer[MasterView]]) -> bool:
+    def _is_master(self, answers: Answers) -> bool:
         """Whether configuration and nodes say so already; else who has to be stopped is known.
 
         That is the node that most nodes follow. It differs from that of the configuration when a
@@ -172,7 +175,7 @@ class Failover:
         self.config = read_config(self.where)
         return self._read_own_state()
 
-    def _vote(self) -> dict[NodeUuid, Answer[MasterView]]:
+    def _vote(self) -> Answers:
         if self.how.no_voting:
             return vote.ask(self.config, self.rpc)
         return vote.run_vote(
@@ -186,7 +189,7 @@ class Failover:
             role=self.role,
         )
 
-    def _plan(self, answers: dict[NodeUuid, Answer[MasterView]]) -> list[str]:
+    def _plan(self, answers: Answers) -> list[str]:
         heard = sum(answer.ok for answer in answers.values())
         old = answers.get(self.old.uuid)
         lines = [
@@ -207,7 +210,7 @@ class Failover:
         )
         return lines
 
-    def _stop_old(self, answers: dict[NodeUuid, Answer[MasterView]]) -> bool:
+    def _stop_old(self, answers: Answers) -> bool:
         """Stop the old master and release the address; what cannot be reached is skipped.
 
         Returns whether its daemon does not run for certain.
@@ -242,7 +245,22 @@ class Failover:
             return err
         return None
 
-    def _claim(self, answers: dict[NodeUuid, Answer[MasterView]]) -> None:
+    def _leave_out(self, answers: Answers, now: Answers, *, stopped: bool = True) -> Answers:
+        """The answers of the vote without that of the old master where it must not count.
+
+        ``now`` has what that one has written since.
+        """
+        rest = vote.leave_out_old_master(
+            self.config,
+            self._read_own_state(),
+            now,
+            self.old.uuid,
+            stopped=stopped,
+            vote=self.role is None,
+        )
+        return {uuid: answer for uuid, answer in answers.items() if uuid in rest}
+
+    def _claim(self, answers: Answers) -> None:
         limit = self.config.cluster.auto_failover_after
         number = vote.claim(
             self.config,

@@ -150,6 +150,27 @@ def find_newer_data(
     return None
 
 
+def leave_out_old_master(
+    config: Config, own: Own, answers: Answers, old: NodeUuid, *, stopped: bool, vote: bool = True
+) -> Answers:
+    """Who hears the claim of a node that takes over by itself. Pure.
+
+    Not the node ``old`` if its master daemon may act still, as it must not be what makes a
+    majority; and not if it has changes that are missing here. Where the others are enough without
+    it, nobody has acknowledged those.
+
+    Raises:
+        TooFewVotesError: the others are too few. Nothing was claimed, so the old master may go on.
+    """
+    alone = {old: answers[old]} if old in answers else {}
+    if stopped and find_newer_data(config, own, alone) is None:
+        return answers
+    rest = {uuid: answer for uuid, answer in answers.items() if uuid != old}
+    missing = explain_missing_answers(config, own, rest, vote=vote)
+    _check("the claim of the master role", None, missing)
+    return rest
+
+
 def find_obstacle(
     config: Config, answers: Answers, limit: float, own: Node, role: Role | None
 ) -> str | None:
@@ -363,7 +384,9 @@ def claim(
         _check("the claim of the master role", problem, missing)
     if own.node.uuid in accepted:
         # From now on what is here counts as newer than all that older masters have written.
-        rpc.call_one(own.node, NodeCalls.replica_update, ReplicaUpdate(epoch=number))
+        limit = config.cluster.auto_failover_after or 0
+        update = ReplicaUpdate(epoch=number, failover_after=limit)
+        rpc.call_one(own.node, NodeCalls.replica_update, update)
     return number
 
 

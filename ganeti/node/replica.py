@@ -189,6 +189,7 @@ class Replica(ReplicaCalls):
             try:
                 if self._term.read_highest() == (update.epoch, self._name):
                     # The master is on this node and has its files itself; it has just won a vote.
+                    self._standby.note_sign(update.failover_after or None)
                     position.write(self._paths, (update.epoch, 0), own=True)
                     return True
                 self._standby.note_sign(update.failover_after)

@@ -63,16 +63,18 @@ class Standby(WaitingThread):
 
     def _work(self) -> None:
         while self._wait():
-            if self._is_paused():
-                log.info("the master is silent, but recovery is paused: its place is not taken")
-            elif self._is_standby():
-                log.warning(
-                    "the master has been silent for %.0f s: trying to take its place",
-                    self.measure_silence(),
-                )
-                self._attempt()
+            if self._is_standby():
+                self._try()
             with self._changed:
                 self._candidate.end_attempt(self._clock.monotonic())
+
+    def _try(self) -> None:
+        if self._is_paused():
+            log.info("the master is silent, but recovery is paused: its place is not taken")
+            return
+        silence = self.measure_silence()
+        log.warning("the master has been silent for %.0f s: trying to take its place", silence)
+        self._attempt()
 
     def _wait(self) -> bool:
         """Wait for the time of the next attempt; False at the end."""
@@ -86,9 +88,14 @@ class Standby(WaitingThread):
             return False
 
     def _is_standby(self) -> bool:
-        """Whether this node could be the master and is not."""
+        """Whether this node could be the master and is not.
+
+        The node of the last master is one, too, when another one has claimed a term and then
+        failed, and so is one whose own claim did not make it the master: the newest data is there.
+        """
         context = self._context
-        return context.paths.config_file.exists() and context.read_master() != context.name
+        known = {context.read_master(), context.term.read_highest()[1]} - {""}
+        return context.paths.config_file.exists() and known != {context.name}
 
     def _is_paused(self) -> bool:
         """Whether an administrator wants no recovery now."""

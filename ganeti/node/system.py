@@ -107,27 +107,31 @@ class System(SystemCalls):
     def node_stop_master(self) -> None:
         """Stop the master's daemons on this node; no error when they do not run.
 
-        Blocks until they have ended, at most a minute each.
+        Blocks until they have ended, at most a minute each. Another node takes over, so no
+        administrator wants that this cluster has no master.
 
         Raises:
             GenericError: one did not end.
         """
-        for name in (constants.RAPI, constants.MASTERD):
-            self._stop_daemon(name)
+        self._stop_daemon(constants.RAPI)
+        if self._stop_daemon(constants.MASTERD):
+            files.remove(self._context.paths.master_stopped_file)
 
-    def _stop_daemon(self, name: str) -> None:
+    def _stop_daemon(self, name: str) -> bool:
+        """Whether it ran."""
         pid = daemon.running_pid(self._context.paths.pid_file(name))
         if pid is None:
-            return
+            return False
         log.info("stopping %s (pid %d)", name, pid)
         try:
             os.kill(pid, signal.SIGTERM)
         except ProcessLookupError:
-            return
+            return False
         if not process.wait_exit(pid, self._master_stop_wait):
             raise errors.GenericError(
                 f"{name} (pid {pid}) did not stop within {self._master_stop_wait:g} s"
             )
+        return True
 
     def test_delay(self, duration: float) -> None:
         """Wait; the stop of the daemon ends it with an error."""

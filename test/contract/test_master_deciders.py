@@ -119,10 +119,16 @@ class Cluster:
             role=role,
         )
         self._check_silence(answers, own, role)
-        if self.hosts[self.master_node].answers:
-            answers.pop(self.master_node, None)
+        claimed = vote.leave_out_old_master(
+            config,
+            own,
+            answers,
+            self.master.uuid,
+            stopped=self.hosts[self.master_node].answers,
+            vote=role is None,
+        )
         silence = LIMIT if role is None else None
-        term = self._claim(own, rpc, answers, role=role, silence=silence)
+        term = self._claim(own, rpc, claimed, role=role, silence=silence)
         self.master_node = own.node.uuid
         return term
 
@@ -289,6 +295,29 @@ def test_who_lacks_what_was_acknowledged_is_not_chosen(cluster: Cluster) -> None
     with pytest.raises(errors.NoMasterError, match=r"node3\.example\.com has newer data"):
         cluster.take_over(2)
     cluster.take_over(3)
+
+
+def test_what_only_the_old_master_has_does_not_stop_a_majority(cluster: Cluster) -> None:
+    cluster.start(1)
+    cluster.write(1)
+    cluster.wait_for_silence()
+    second = cluster.take_over(2)
+    cluster.beat(2)
+    assert cluster.hosts["uuid-1"].term.number < second, "it hears of the term by a call"
+    with pytest.raises(errors.NoMasterError, match="node2"):
+        cluster.start(1)
+
+
+def test_nothing_is_claimed_where_the_old_master_has_newer_data_and_is_needed(
+    cluster: Cluster,
+) -> None:
+    first = cluster.start(1)
+    cluster.write(1)
+    cluster.hosts["uuid-3"].answers = False
+    cluster.wait_for_silence()
+    with pytest.raises(errors.TooFewVotesError, match="only 1 of 3"):
+        cluster.take_over(2)
+    assert cluster.start(1) == first + 1, "the old master goes on"
 
 
 def test_a_minority_chooses_nobody(cluster: Cluster) -> None:

@@ -47,7 +47,6 @@ class EtcdSchedule(chaos.Schedule):
     def __init__(self, cluster: NetCluster, servers: EtcdServers, seed: int) -> None:
         super().__init__(cluster, seed)
         self.servers = servers
-        self._began_at = time.time()
         self._still: list[Member] = []
         #: when a master daemon was killed or stood still, and for the second when it went on
         self._killed: list[tuple[str, float]] = []
@@ -163,22 +162,23 @@ class EtcdSchedule(chaos.Schedule):
         self.note(f"{len(reigns)} masters, one after the other")
 
     def find_reigns(self) -> list[Reign]:
-        """All masters since the begin, by their terms."""
+        """All masters of this cluster, by their terms."""
         found = [reign for node in self.cluster.nodes.values() for reign in self._read_reigns(node)]
         return sorted(found, key=lambda reign: reign.term)
 
     def _read_reigns(self, node: NetNode) -> list[Reign]:
-        text = (node.paths.log / "master-daemon.log").read_text(errors="replace")
+        log = node.paths.log / "master-daemon.log"
+        if not log.exists():
+            return []
+        text = log.read_text(errors="replace")
         reigns: list[Reign] = []
         for stamp, _what, term in _LINE.findall(text):
             moment = datetime.fromisoformat(stamp.replace(",", ".")).timestamp()
-            if moment < self._began_at:
-                continue
             if term:
                 reigns.append(Reign(node.name, int(term), moment))
             elif reigns and reigns[-1].end is None:
                 reigns[-1].end = self._find_end(node.name, moment)
-        for reign, following in zip(reigns, [*reigns[1:], None], strict=True):
+        for reign, following in zip(reigns, [*reigns, None][1:], strict=False):
             deaths = [at for name, at in self._killed if name == node.name and at >= reign.begin]
             if deaths and (reign.end is None or deaths[0] < reign.end):
                 reign.end = self._find_end(node.name, deaths[0])

@@ -3,6 +3,11 @@
 ``make check-etcd`` plays 50 of them. ``ETCD_SCHEDULES`` is their number (default: none),
 ``ETCD_SEED`` the first seed, ``ETCD_CLUSTERS`` how many clusters run side by side, and
 ``ETCD_LOGS`` a directory for the logs of a failure.
+
+Seeds 1 and 2 found that a candidate claimed the role although the node of the old master had newer
+data, so that no node became the master; seed 7 that a node which had claimed, and whose master
+daemon did not start then, never tried again; seed 11 that a master which a candidate had stopped
+counted as stopped by an administrator, so that nobody took over when the claim failed.
 """
 
 from __future__ import annotations
@@ -31,9 +36,7 @@ HEALTHY = (
     " Etcd(read_settings(Path(sys.argv[1]))).examine(1.0)))"
 )
 
-REASON = WHY_NOT or (
-    explain_unavailable() if SCHEDULES else "takes an hour; make check-etcd runs it"
-)
+REASON = WHY_NOT or (explain_unavailable() if SCHEDULES else "make check-etcd runs it")
 
 pytestmark = [
     pytest.mark.long,
@@ -77,7 +80,7 @@ class Runner(threading.Thread):
         self.failures: list[str] = []
 
     def run(self) -> None:
-        while (seed := self._next()) is not None:
+        while (seed := self._take_seed()) is not None:
             self._directory.mkdir()
             try:
                 self._play(seed)
@@ -86,7 +89,7 @@ class Runner(threading.Thread):
                 print(f"seed {seed} failed", flush=True)
             shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _next(self) -> int | None:
+    def _take_seed(self) -> int | None:
         with self._lock:
             return next(self._seeds, None)
 

@@ -125,6 +125,37 @@ def test_only_a_candidate_that_is_not_the_master_tries(context: NodeContext) -> 
     assert attempts_after(context, LIMIT, LIMIT) == 0
 
 
+def test_the_node_of_the_master_tries_when_another_one_claimed_and_failed(
+    context: NodeContext,
+) -> None:
+    """The newest data may be there."""
+    context.paths.ssconf("master_node").write_text("node2.example.com\n")
+    clock, takeover = JumpClock(), Takeover()
+    watcher = Standby(context, attempt=takeover, clock=clock, chance=lambda: 0.0)
+    replica = Replica(context, watcher)
+    replica.master_claim(1, context.name)
+    replica.replica_update(ReplicaUpdate(epoch=1, failover_after=LIMIT))
+    replica.master_claim(2, "node3.example.com")
+    clock.time += LIMIT
+    watcher.start()
+    assert takeover.made.wait(20)
+    watcher.stop()
+    replica.stop()
+
+
+def test_a_node_whose_claim_did_not_make_it_the_master_tries_again(context: NodeContext) -> None:
+    clock, takeover = JumpClock(), Takeover()
+    watcher = Standby(context, attempt=takeover, clock=clock, chance=lambda: 0.0)
+    replica = Replica(context, watcher)
+    replica.master_claim(2, context.name)
+    replica.replica_update(ReplicaUpdate(epoch=2, failover_after=LIMIT))
+    clock.time += LIMIT
+    watcher.start()
+    assert takeover.made.wait(20), "node1.example.com is still the master for all"
+    watcher.stop()
+    replica.stop()
+
+
 def test_each_call_of_the_master_is_a_sign_of_life(context: NodeContext) -> None:
     clock, takeover = JumpClock(), Takeover()
     watcher = Standby(context, attempt=takeover, clock=clock, chance=lambda: 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from world import PERIOD, RESTART, BrokenPromiseError, Host, State, StoreHost, W
 
 from ganeti import errors
 from ganeti.config import vote
+from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.recovery import bounds, role
 from ganeti.recovery.ladder import Failed, Ladder, Look, Proven, Rung, Try, Wait
@@ -548,21 +550,70 @@ class Election:
     def _judge(self, answers: dict[str, Any]) -> None:
         own = self._describe_self()
         votes = self.world.store is None
+        retiring = self.config.master_node if self.if_silent else ""
         problem = vote.explain_missing_answers(self.config, own, answers, vote=votes)
         if votes:
             problem = problem or self._find_other(own, answers)
-        problem = problem or vote.find_newer_data(self.config, own, answers)
+        problem = problem or vote.find_newer_data(self.config, own, answers, retiring=retiring)
         if problem is not None:
             self._give_up()
-            return
+        elif self.if_silent:
+            self._stop_old(answers)
+        else:
+            self._choose_number(answers)
+
+    def _choose_number(self, answers: Any) -> None:
         seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
-        self.number = max([own.position[0], *seen]) + 1
+        self.number = max([self._describe_self().position[0], *seen]) + 1
         self.known = {n: a.value.epoch for n, a in answers.items() if a.value is not None}
         awake = [self.world.hosts[name] for name, answer in answers.items() if answer.ok]
         if self.world.store is not None:
             self._take_role(self.world.store, awake)
         else:
             self._claim(awake)
+
+    def _stop_old(self, answers: dict[str, Any]) -> None:
+        """Stop the old master: the one that most nodes follow."""
+        views = [answer.value.master for answer in answers.values() if answer.value is not None]
+        followed = Counter(views).most_common(1)
+        name = followed[0][0] if followed and followed[0][0] in self.world.hosts else ""
+        if not name or name == self.host.name:
+            name = self.config.master_node
+        old = self.world.hosts.get(name)
+        if old is None or not answers[name].ok:
+            self._leave_out(answers, name, {}, stopped=False)
+            return
+
+        def serve() -> Any:
+            if old.frozen["master"] > self.world.now:
+                return False  # the daemon does not end in time
+            if old.master is not None:
+                old.master.end("stopped for its successor")
+            return self._view(old)
+
+        def answer(view: Any) -> None:
+            now = {name: Answer(self.config.nodes[name], value=view)} if view else {}
+            self._leave_out(answers, name, now, stopped=bool(view))
+
+        self.world.call(self.host, old, serve, answer, self._lives)
+
+    def _leave_out(
+        self, answers: dict[str, Any], old: str, now: dict[str, Any], *, stopped: bool
+    ) -> None:
+        found: Any = {**answers, **now}
+        try:
+            rest = vote.leave_out_old_master(
+                self.config,
+                self._describe_self(),
+                found,
+                NodeUuid(old),
+                stopped=stopped,
+                vote=self.world.store is None,
+            )
+        except errors.TooFewVotesError:
+            self._give_up()
+        else:
+            self._choose_number({name: answers[name] for name in answers if name in rest})
 
     def _find_other(self, own: vote.Own, answers: dict[str, Any]) -> str | None:
         """Why the nodes do not let this one be the master."""
@@ -629,14 +680,8 @@ class Election:
         return self._view(other)
 
     def _may_claim(self, other: Host) -> bool:
-        """Whether a node does not hear the master any more; on the master's, that it is stopped."""
-        if other.term.master == other.name:
-            if other.frozen["master"] > self.world.now:
-                return False  # the daemon does not end in time, so its node does not count
-            if other.master is not None:
-                other.master.end("stopped for its successor")
-            return True
-        if self.world.store is not None:
+        """Whether a node does not hear the master any more; that of the master never does."""
+        if other.term.master == other.name or self.world.store is not None:
             return True
         candidate = other.machine.candidate
         return candidate is None or (other.clock() - candidate.heard >= self.world.failover_after)

@@ -1,6 +1,6 @@
 """Random schedules of faults over simulated clusters: never two masters, never a guest twice.
 
-``make check-recovery`` plays 100,000 of them.
+``make check-recovery`` plays 100,000 of them. The nodes vote, or a store holds the role.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ def test_defects_of_the_past_do_not_come_back(seed: int) -> None:
     assert play(seed).problem == ""
 
 
-def test_random_schedules_break_no_promise() -> None:
-    problems = [(seed, found) for seed in range(20_000, 20_200) if (found := play(seed).problem)]
+@pytest.mark.parametrize("store", [False, True], ids=["nodes", "store"])
+def test_random_schedules_break_no_promise(store: bool) -> None:
+    seeds = range(20_000, 20_200)
+    problems = [(seed, found) for seed in seeds if (found := play(seed, store=store).problem)]
     assert problems == []
 
 

@@ -25,6 +25,7 @@ class Bench:
             paths=SimpleNamespace(config_file=config),
             name="node2",
             read_master=lambda: "node1",
+            term=SimpleNamespace(read_highest=lambda: (1, "node1")),
             ssconf=lambda key: pause if key == ssconf_keys.RECOVERY_PAUSED_UNTIL else None,
         )
         clock: Any = SimpleNamespace(monotonic=lambda: 1000.0, now=lambda: 5000.0)

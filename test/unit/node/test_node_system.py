@@ -160,9 +160,13 @@ def test_the_master_daemon_is_stopped(
     node: LocalNode, paths: Paths, master: subprocess.Popen[bytes]
 ) -> None:
     assert running_pid(paths.pid_file("ganeti-masterd")) == master.pid
+    paths.master_stopped_file.touch()
     node.node_stop_master()
     assert master.wait(5) == -15
+    assert not paths.master_stopped_file.exists(), "another node takes over"
+    paths.master_stopped_file.touch()
     node.node_stop_master()
+    assert paths.master_stopped_file.exists(), "an administrator had stopped it before"
 
 
 @pytest.mark.parametrize("master", ["stubborn"], indirect=True)
