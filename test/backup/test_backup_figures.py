@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 import pytest
-from local_cluster import Cluster, copied
+from local_cluster import Cluster, copy_cluster
 from waiting import wait_for
 
 from ganeti.hypervisor.kvm.qmp import Qmp
@@ -49,7 +49,7 @@ def write(cluster: Cluster, offsets: Iterable[int], length: int) -> list[float]:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with copied(2, "kvm") as made:
+    with copy_cluster(2, "kvm") as made:
         made.ok(
             f"instance add -n node1 -o noop -t sharedfile --disk 0:size={SIZE // MIB}M --no-nics"
             " -B memory=32M -H kvm:boot_order=disk",

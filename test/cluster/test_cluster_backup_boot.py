@@ -13,7 +13,7 @@ import pytest
 from archive_bench import describe
 from fake_agent import agent
 from helper_sector import make_disk
-from local_cluster import Cluster, copied, tool
+from local_cluster import Cluster, copy_cluster, tool
 from rapi_server import Api
 from test_cluster_moves import kill_noded
 from waiting import wait_for
@@ -32,7 +32,7 @@ PROMPT = "web1 login:"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with copied(2, "kvm") as made:
+    with copy_cluster(2, "kvm") as made:
         made.ok(
             "instance add -n node1 -o noop -t sharedfile --disk 0:size=2M --disk 1:size=1M"
             " --disk 2:size=1M --net 0:mode=ext,link=qemu-user -B memory=32M"
