@@ -15,6 +15,7 @@ import msgspec
 
 from ganeti.base.json_types import JsonObject
 from ganeti.model.enums import Consistency
+from ganeti.model.ids import DiskUuid
 from ganeti.paths import Paths
 from ganeti.rpc.objects import Console, InstanceInfo, NodeDisk, NodeInstance
 
@@ -84,7 +85,7 @@ class AttachedDisk:
 class FrozenDisk:
     """A disk of a running guest as it was at one moment, served by NBD."""
 
-    uuid: str
+    uuid: DiskUuid
     #: bytes
     size: int
     socket: Path

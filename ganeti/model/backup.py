@@ -19,6 +19,7 @@ from ganeti.base import jsonio, typed
 from ganeti.base.typed import doc
 from ganeti.model.base import ConfigObject
 from ganeti.model.enums import Consistency
+from ganeti.model.ids import DiskUuid, InstanceUuid
 
 VERSION = 1
 _ID_FORM = "%Y%m%d-%H%M%S"
@@ -75,7 +76,7 @@ class BackupPlan(ConfigObject, frozen=True, kw_only=True):
 class BackedUpDisk(msgspec.Struct, frozen=True, kw_only=True):
     """One disk at the time of the backup."""
 
-    uuid: str
+    uuid: DiskUuid
     #: bytes
     size: int
     #: see :attr:`ganeti.backup.sums.Sums.fingerprint`
@@ -108,7 +109,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     id: str
     instance: str
-    instance_uuid: str
+    instance_uuid: InstanceUuid
     #: seconds since 1970
     time: float
     mode: Mode
@@ -191,7 +192,12 @@ def make_damaged(backup: str, instance: str, why: str) -> Manifest:
     with contextlib.suppress(ValueError):
         begun = float(calendar.timegm(time.strptime(backup, _ID_FORM)))
     return Manifest(
-        id=backup, instance=instance, instance_uuid="", time=begun, mode=Mode.FULL, damage=why
+        id=backup,
+        instance=instance,
+        instance_uuid=InstanceUuid(""),
+        time=begun,
+        mode=Mode.FULL,
+        damage=why,
     )
 
 

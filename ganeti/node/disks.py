@@ -18,6 +18,7 @@ from ganeti import errors
 from ganeti.base import files
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.model import ssconf_keys
+from ganeti.model.ids import NodeUuid
 from ganeti.net import pem
 from ganeti.node import authorise
 from ganeti.node.context import NodeContext, check_name
@@ -67,17 +68,17 @@ class Disks(DiskCalls):
         found = ((self._context.ssconf(key) or "").strip() for key in keys)
         return [Path(directory) for directory in found if directory]
 
-    def _read_own_uuid(self) -> str:
+    def _read_own_uuid(self) -> NodeUuid:
         listed = self._context.ssconf(ssconf_keys.MASTER_CANDIDATES_CERTS)
         if not listed:
-            return ""
+            return NodeUuid("")
         try:
             own = pem.digest_of_file(self._context.paths.client_cert)
         except errors.X509CertError as err:
             log.debug("no own certificate: %s", errors.text(err))
-            return ""
+            return NodeUuid("")
         found = (uuid for uuid, digest in authorise.parse(listed).items() if digest == own)
-        return next(found, "")
+        return NodeUuid(next(found, ""))
 
     def device(self, disk: NodeDisk, *, exclusive_storage: bool = False) -> Device:
         """The driver of a disk; ParameterError for a template without one."""

@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import msgspec
 
 from ganeti.base.json_types import JsonObject
-from ganeti.model.ids import DiskUuid
+from ganeti.model.ids import DiskUuid, NodeUuid
 from ganeti.paths import Paths
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import measure
@@ -65,7 +65,7 @@ class Environment:
 
     paths: Paths
     #: uuid of this node
-    node_uuid: str = ""
+    node_uuid: NodeUuid = NodeUuid("")
     #: directories that may hold file disks (file-storage-paths; those of the cluster without it)
     file_roots: tuple[Path, ...] = ()
     #: where the Gluster volume is mounted

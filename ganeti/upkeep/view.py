@@ -8,6 +8,7 @@ from typing import Any
 
 from ganeti.luxi.client import Client
 from ganeti.model.enums import AdminState, DiskTemplate, InstanceStatus
+from ganeti.model.ids import GroupUuid, InstanceUuid
 
 _INSTANCE = (
     "uuid",
@@ -27,7 +28,7 @@ _NODE = ("name", "group.uuid", "group", "offline", "bootid")
 class Instance:
     """An instance as it should be and as it is."""
 
-    uuid: str
+    uuid: InstanceUuid
     name: str
     status: InstanceStatus
     admin_state: AdminState
@@ -46,7 +47,7 @@ class Instance:
 class Group:
     """A node group and the instances whose primary node is in it."""
 
-    uuid: str
+    uuid: GroupUuid
     name: str
     instances: tuple[Instance, ...]
     #: node -> random text that changes at each boot; None for a node that does not answer
@@ -75,7 +76,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    group: str
+    group: GroupUuid
     group_name: str
     offline: bool
     boot: str | None
@@ -100,14 +101,14 @@ def load(client: Client, only: Collection[str] | None = None) -> list[Group]:
             return []
         some = _any_of({name for item in found_instances for name in item.nodes})
     nodes = {
-        str(name): _Node(str(group), str(group_name), bool(offline), boot or None)
+        str(name): _Node(GroupUuid(group), str(group_name), bool(offline), boot or None)
         for name, group, group_name, offline, boot in _values(client, "node", _NODE, some)
     }
-    instances: dict[str, list[Instance]] = {}
+    instances: dict[GroupUuid, list[Instance]] = {}
     for item in found_instances:
         if item.primary in nodes:
             instances.setdefault(nodes[item.primary].group, []).append(item)
-    groups: dict[str, Group] = {}
+    groups: dict[GroupUuid, Group] = {}
     for node in nodes.values():
         if node.group not in groups:
             here = {name: other for name, other in nodes.items() if other.group == node.group}

@@ -12,6 +12,7 @@ from ganeti.hypervisor.kvm.accel import Accelerator
 from ganeti.hypervisor.kvm.devices import Drive, Nic, Processor, escape
 from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.hypervisor.kvm.places import Places
+from ganeti.model.ids import InstanceUuid
 
 #: First versions of QEMU that know ``-run-with chroot=`` and ``-run-with user=``.
 _RUN_WITH_CHROOT = (8, 1)
@@ -63,7 +64,7 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to run."""
 
     name: str
-    uuid: str
+    uuid: InstanceUuid
     #: MiB
     memory: int
     vcpus: int

@@ -63,7 +63,7 @@ def find_ready(instance: Instance, name: str) -> Snapshot:
 def draft(
     disks: Sequence[Disk],
     *,
-    uuid: str,
+    uuid: SnapshotUuid,
     name: str,
     description: str,
     created: float,

@@ -9,6 +9,7 @@ from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.enums import Consistency, RunState
+from ganeti.model.ids import SnapshotUuid
 from ganeti.model.node import Node
 from ganeti.model.snapshot import Snapshot
 from ganeti.opcodes.snapshot import OpSnapshotCreate
@@ -77,7 +78,7 @@ class SnapshotCreate(PlannedInstanceOperation[OpSnapshotCreate, _Plan, str]):
         ctx, op = self.ctx, self.op
         return snapshots.draft(
             self.plan.disks,
-            uuid=str(uuid.uuid4()),
+            uuid=SnapshotUuid(str(uuid.uuid4())),
             name=op.snapshot_name,
             description=op.description,
             created=ctx.clock.now(),
