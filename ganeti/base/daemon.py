@@ -187,7 +187,7 @@ def give_back_memory() -> None:
 
 
 def serve(
-    stop: StopSignal, background: Background, probe: Callable[[], object], goodbye: str
+    stop: StopSignal, background: Background, probe: Callable[[], object], last_line: str
 ) -> None:
     """Report that the daemon is ready, and block until it is told to stop, which is logged.
 
@@ -197,7 +197,7 @@ def serve(
     background.report_ready()
     with watchdog(probe):
         stop.wait()
-    logging.info("%s", goodbye)
+    logging.info("%s", last_line)
 
 
 class Background:

@@ -51,18 +51,18 @@ def writing(path: Path | str, size: int) -> Iterator[None]:
 
 def failure(err: OSError) -> errors.FileError:
     """What an error of the system means, with the path and what to do about it."""
-    told = text.os_error(err)
+    reason = text.os_error(err)
     if not isinstance(err, WriteError):
-        return errors.FileError(told)
-    told = f"cannot write {told}"
+        return errors.FileError(reason)
+    reason = f"cannot write {reason}"
     mount = _mount_of(Path(err.filename))
     if err.errno == errno.EROFS:
-        told += f" ({mount} is mounted read-only)"
+        reason += f" ({mount} is mounted read-only)"
     elif err.errno == errno.EIO:
-        told += f" (the device below {mount} fails; the log of the kernel says more)"
+        reason += f" (the device below {mount} fails; the log of the kernel says more)"
     elif err.errno in _FULL:
-        told += f" ({_room(mount)}, {_kib(err.size)} needed; make room on {mount})"
-    return errors.FileError(told)
+        reason += f" ({_room(mount)}, {_kib(err.size)} needed; make room on {mount})"
+    return errors.FileError(reason)
 
 
 def _mount_of(path: Path) -> Path:

@@ -154,10 +154,10 @@ def _unique(pairs: list[tuple[str, object]]) -> JsonObject:
     found = dict(pairs)
     if len(found) == len(pairs):
         return found
-    doubled = _Doubled(found)
+    duplicate = _Doubled(found)
     names = [key for key, _value in pairs]
-    doubled.key = next(key for key in names if names.count(key) > 1)
-    return doubled
+    duplicate.key = next(key for key in names if names.count(key) > 1)
+    return duplicate
 
 
 _UNIQUE_DECODER = simplejson.JSONDecoder(

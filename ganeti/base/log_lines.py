@@ -222,9 +222,9 @@ def _parse_json(text: str, job: int) -> Line | None:
         if found["job"] != job:
             return None
         parts = (found.get("call"), found["message"])
-        said = ": ".join(str(part) for part in parts if part is not None)
+        message = ": ".join(str(part) for part in parts if part is not None)
         if "traceback" in found:
-            said = f"{said}\n{found['traceback']}"
-        return Line(float(found["time"]), str(found["program"]), str(found["level"]), said)
+            message = f"{message}\n{found['traceback']}"
+        return Line(float(found["time"]), str(found["program"]), str(found["level"]), message)
     except (errors.ParseError, KeyError, TypeError, ValueError):
         return None

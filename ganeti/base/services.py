@@ -184,21 +184,21 @@ def start(name: str, paths: Paths, *options: str) -> None:
 
 
 def _start_unit(service: Service, paths: Paths, options: Sequence[str]) -> None:
-    once = paths.onetime_conf(service.name)
+    options_file = paths.onetime_conf(service.name)
     if options:
-        files.write_atomic(once, f"ONETIME_ARGS={shlex.join(options)}\n", mode=0o644)
+        files.write_atomic(options_file, f"ONETIME_ARGS={shlex.join(options)}\n", mode=0o644)
     try:
         result = process.run(["systemctl", "start", service.unit], timeout=START_TIMEOUT + 30)
     finally:
-        files.remove(once)
+        files.remove(options_file)
     # One that has nothing to do on this node ends in good order: for systemd it has not failed.
     if result.ok and is_running(service.name, paths):
         return
     show = ["systemctl", "show", "--property=StatusText", "--value", service.unit]
-    said = process.run(show, timeout=_QUICK).stdout.strip()
-    if not said:
+    state = process.run(show, timeout=_QUICK).stdout.strip()
+    if not state:
         _check(result)
-    raise errors.OpExecError(said or f"it has ended; see journalctl -u {service.unit}")
+    raise errors.OpExecError(state or f"it has ended; see journalctl -u {service.unit}")
 
 
 def _check(result: process.Result) -> None:

@@ -89,10 +89,10 @@ def probe(where: Paths, version: Version) -> None:
             f"version {version} in {releases.directory_of(version, where)} cannot be used: its"
             f" daemons cannot be loaded: {' | '.join(result.stderr.splitlines()[-1:])}",
         )
-    said = result.stdout.strip()
-    if not said.startswith(f"{version}."):
+    output = result.stdout.strip()
+    if not output.startswith(f"{version}."):
         raise errors.make_environment_error(
-            f"what is in {releases.directory_of(version, where)} is of version {said:.40}",
+            f"what is in {releases.directory_of(version, where)} is of version {output:.40}",
         )
 
 

@@ -28,9 +28,9 @@ def record(program: str, command: Command, words: Sequence[str]) -> None:
     _append(program, "INFO", f"uid={os.getuid()} run with arguments {shown}")
 
 
-def record_failure(program: str, story: str) -> Path | None:
+def record_failure(program: str, traceback: str) -> Path | None:
     """Log a traceback; the file it went to, or None."""
-    return _append(program, "ERROR", story.rstrip())
+    return _append(program, "ERROR", traceback.rstrip())
 
 
 def _hide_secrets(command: Command, words: Sequence[str]) -> list[str]:

@@ -177,8 +177,8 @@ class Command(Record):
         for option in self.field_options:
             given = getattr(call.opts, option.dest)
             if option.take is not None:
-                taken = option.take(given) if given else None
-                given = None if taken in ({}, [], "") else taken
+                parameter = option.take(given) if given else None
+                given = None if parameter in ({}, [], "") else parameter
             elif option.action == "append":
                 given = given or None
             result[option.dest] = given

@@ -153,10 +153,10 @@ def _fail_at_file(err: OSError) -> int:
 def _bug(call: Call, err: Exception, *, logged: bool) -> int:
     import traceback
 
-    story = "".join(traceback.format_exception(err))
-    where = audit.record_failure(call.program, story) if logged else None
+    traceback_text = "".join(traceback.format_exception(err))
+    where = audit.record_failure(call.program, traceback_text) if logged else None
     if call.opts.debug:
-        notices.say(story.rstrip())
+        notices.say(traceback_text.rstrip())
     hint = f"details are in {where}" if where else "run it again with --debug for details"
     notices.say(
         f"{call.program} {call.command}: internal error: {type(err).__name__}: {err} ({hint})"

@@ -32,7 +32,7 @@ class Follower:
         self._next_look = float("-inf")
         self._stamps: tuple[_Stamp | None, _Stamp | None] = (None, None)
         self._view: View | None = None
-        self._told = ""
+        self._logged = ""
 
     def view(self) -> View | None:
         """The configuration, a quarter of a second old at most; None without one.
@@ -67,9 +67,9 @@ class Follower:
 
     def _say(self, text: str) -> None:
         """Log a state once."""
-        if text and text != self._told:
+        if text and text != self._logged:
             log.warning("%s", text)
-        self._told = text
+        self._logged = text
 
     def _read_growth(self, stamps: tuple[_Stamp | None, _Stamp | None]) -> Config | None:
         """The last configuration with the lines that the journal has got; None: read it all."""

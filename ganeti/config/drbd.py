@@ -66,9 +66,9 @@ def minor_map(config: Config) -> dict[NodeUuid, dict[int, list[str]]]:
     return found
 
 
-def find_free_minor(taken: Iterable[int]) -> int:
+def find_free_minor(in_use: Iterable[int]) -> int:
     """The lowest minor that is not taken: low ones fit into ``minor_count`` of the module."""
-    used = set(taken)
+    used = set(in_use)
     return next(minor for minor in range(len(used) + 1) if minor not in used)
 
 

@@ -42,7 +42,7 @@ class JobClaims:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._taken: dict[tuple[str, str], int] = {}
+        self._claims: dict[tuple[str, str], int] = {}
         self._memory: list[MemoryClaim] = []
 
     def claim(self, kind: str, value: str, job_id: int) -> None:
@@ -57,18 +57,18 @@ class JobClaims:
     def list_jobs(self, kind: str) -> set[int]:
         """Jobs that have claimed a value of a kind."""
         with self._mutex:
-            return {owner for (held, _value), owner in self._taken.items() if held == kind}
+            return {owner for (held, _value), owner in self._claims.items() if held == kind}
 
     def _claim(self, kind: str, value: str, job_id: int) -> None:
-        owner = self._taken.setdefault((kind, value), job_id)
+        owner = self._claims.setdefault((kind, value), job_id)
         if owner != job_id:
             raise errors.ReservationError(f"{kind} {value} is being used by job {owner}")
 
     def release(self, job_id: int) -> None:
         """Release all claims of a job. Idempotent."""
         with self._mutex:
-            for key in [key for key, owner in self._taken.items() if owner == job_id]:
-                del self._taken[key]
+            for key in [key for key, owner in self._claims.items() if owner == job_id]:
+                del self._claims[key]
             self._memory = [claim for claim in self._memory if claim.job_id != job_id]
 
     def claim_memory(self, claims: Iterable[MemoryClaim]) -> list[MemoryClaim]:
@@ -100,7 +100,7 @@ class JobClaims:
             for _attempt in range(64):
                 tail = secrets.token_bytes(3).hex(":")
                 mac = f"{prefix}:{tail}"
-                if mac not in used and ("MAC address", mac) not in self._taken:
+                if mac not in used and ("MAC address", mac) not in self._claims:
                     self._claim("MAC address", mac, job_id)
                     return mac
         raise errors.ReservationError(f"no free MAC address with the prefix {prefix} was found")
@@ -128,7 +128,7 @@ class JobClaims:
             found = config.networks[network]
             kind = f"in network {found.name} the address"
             if wanted == VALUE_POOL:
-                besides = {value for name, value in self._taken if name == kind}
+                besides = {value for name, value in self._claims if name == kind}
                 wanted = _find_free_address(config, found, besides)
             elif not external and address_pool.is_external(found, wanted):
                 raise errors.ReservationError(
@@ -156,8 +156,8 @@ class JobClaims:
             used = drbd.minor_map(current())
             for node in nodes:
                 kind = f"DRBD minor of node {node}"
-                taken = {int(value) for name, value in self._taken if name == kind}
-                minor = drbd.find_free_minor(taken | set(used.get(node, ())))
+                claimed = {int(value) for name, value in self._claims if name == kind}
+                minor = drbd.find_free_minor(claimed | set(used.get(node, ())))
                 self._claim(kind, str(minor), job_id)
                 found.append(minor)
         return found

@@ -216,16 +216,16 @@ def _pools(config: Config) -> Iterator[str]:
         if any(len(text) != size for text in bits if text is not None):
             yield f"the map of addresses of network {network.name} has not one place for each"
             continue
-        taken = set(address_pool.addresses(network, address_pool.make_own_map(network)))
+        used = set(address_pool.addresses(network, address_pool.make_own_map(network)))
         for address, count in users[network.uuid].items():
             where = f"address {address} of network {network.name}"
             if count > 1:
                 yield f"{where} is used by {count} NICs"
             if not address_pool.contains(network, address):
                 yield f"{address} is used in network {network.name} ({network.network})"
-            elif address not in taken:
+            elif address not in used:
                 yield f"{where} is used by an instance but free in the pool"
-        for address in sorted(taken - users[network.uuid].keys()):
+        for address in sorted(used - users[network.uuid].keys()):
             yield f"address {address} of network {network.name} is taken, but no instance uses it"
 
 

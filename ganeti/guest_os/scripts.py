@@ -136,10 +136,10 @@ def verify(
         raise errors.OpPrereqError(_explain_start_failure(script, err), ErrorCode.ENVIRON) from err
     if result.ok:
         return
-    said = _tidy(result.stdout + result.stderr)
+    output = _tidy(result.stdout + result.stderr)
     raise errors.OpPrereqError(
         f"OS '{found.full_name}' does not accept the parameters:"
-        f" {script} {_ending(result, timeout)}" + (f":\n{said}" if said else ""),
+        f" {script} {_ending(result, timeout)}" + (f":\n{output}" if output else ""),
         ErrorCode.ENVIRON if result.timed_out else ErrorCode.INVAL,
     )
 

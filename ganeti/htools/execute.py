@@ -79,10 +79,10 @@ def add_reason(values: Values, asker: str, usual: str) -> JsonObject:
 
 
 def _run_set(client: Client, jobs: Sequence[Job], common: JsonObject) -> bool:
-    outrun = _find_moved_instances(client, jobs)
-    if outrun:
+    left_early = _find_moved_instances(client, jobs)
+    if left_early:
         warn("The cluster has changed since the plan was made; the rest of it is not carried out:")
-        warn("\n".join(f"  {line}" for line in outrun))
+        warn("\n".join(f"  {line}" for line in left_early))
         return False
     submitted = client.submit_many_jobs([[op | common for op in job.opcodes] for job in jobs])
     for one in submitted:

@@ -55,10 +55,10 @@ def add_loads(cluster: Cluster, values: Values, text: str | None) -> tuple[Insta
             missing.append(errors.text(err))
     if not missing:
         return tuple(_set_load(item, loads) for item in cluster.instances)
-    told = "; ".join(missing)
+    problems = "; ".join(missing)
     if "exit_on_missing_mond_data" in values:
-        raise MonitorError(told)
-    program.warn(f"The load of instances is taken for equal: {told}")
+        raise MonitorError(problems)
+    program.warn(f"The load of instances is taken for equal: {problems}")
     return cluster.instances
 
 

@@ -173,11 +173,11 @@ def parse(arguments: Sequence[str], known: Sequence[str]) -> Values:
 def _find_long(name: str, long: dict[str, Option]) -> Option:
     if name in long:
         return long[name]
-    meant = [option for key, option in long.items() if key.startswith(name)]
-    if len(meant) == 1:
-        return meant[0]
-    if meant:
-        names = ", ".join(f"--{option.long}" for option in meant)
+    matches = [option for key, option in long.items() if key.startswith(name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = ", ".join(f"--{option.long}" for option in matches)
         raise UnknownOptionError(f"option --{name} can be one of {names}")
     raise UnknownOptionError(f"unknown option --{name}")
 

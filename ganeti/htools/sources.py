@@ -109,10 +109,10 @@ def full_name(name: str, known: set[str], kind: str) -> str:
     """The full name for a name or its first part; :class:`LoadError` when there is none."""
     if name in known:
         return name
-    meant = [full for full in known if full.startswith(f"{name}.")]
-    if len(meant) != 1:
+    matches = [full for full in known if full.startswith(f"{name}.")]
+    if len(matches) != 1:
         raise LoadError(f"there is no {kind} '{name}'")
-    return meant[0]
+    return matches[0]
 
 
 def instance_names(values: Values, key: str, cluster: Cluster) -> frozenset[str] | None:

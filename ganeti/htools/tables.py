@@ -146,15 +146,15 @@ def inconsistencies(layout: Layout) -> list[str]:
     """Nodes on which much more memory or disk is used than the instances explain."""
     lines = []
     board = layout.board
-    taken = dict.fromkeys(board.node_index, 0)
+    used = dict.fromkeys(board.node_index, 0)
     for item in board.instances:
-        for name in {item.primary, item.secondary} & taken.keys():
-            taken[name] += 0 if item.forthcoming else item.disk
+        for name in {item.primary, item.secondary} & used.keys():
+            used[name] += 0 if item.forthcoming else item.disk
     for i, node in enumerate(board.nodes):
         if node.offline:
             continue
         memory = int(board.missing[i])
-        disk = node.disk - node.free_disk - taken[node.name]
+        disk = node.disk - node.free_disk - used[node.name]
         if memory > 512 or disk > 1024:
             lines.append(
                 f"  - node {node.name} is missing {memory} MB ram and {disk // 1024} GB disk"

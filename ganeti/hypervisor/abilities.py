@@ -249,7 +249,7 @@ class ProcessBacked(Protocol):
 class EndTelling(Protocol):
     """Learns in another way that guests end."""
 
-    def watch_ends(self, look: Callable[[], None]) -> Callable[[], None]:
+    def watch_ends(self, on_end: Callable[[], None]) -> Callable[[], None]:
         """Call ``look`` whenever a guest may have ended, from a thread of its own.
 
         Returns how that is stopped. HypervisorError when something that it needs is missing.

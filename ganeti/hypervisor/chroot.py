@@ -166,8 +166,8 @@ class ChrootHypervisor(Hypervisor):
         with path.open("rb") as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL))
             lines = stream.read().decode("utf-8", "replace").splitlines()
-        said = f": {' | '.join(lines[-3:])}" if lines else ""
-        return f"{result.explain()}{said} (see {path})"
+        output = f": {' | '.join(lines[-3:])}" if lines else ""
+        return f"{result.explain()}{output} (see {path})"
 
     # what runs
 

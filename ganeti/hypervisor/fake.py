@@ -133,8 +133,8 @@ class FakeHypervisor(Hypervisor):
         # A lie may speak of a guest that nobody ever started.
         rules = self.script.rules().get("info", {})
         names = {*self.guests.names(), *rules} - {ANY}
-        look = self.info if rules else self.guests.read
-        found = {name: look(name) for name in sorted(names)}
+        read = self.info if rules else self.guests.read
+        found = {name: read(name) for name in sorted(names)}
         return {name: info for name, info in found.items() if info is not None}
 
     def counters(self) -> dict[str, GuestCounters]:
@@ -150,11 +150,11 @@ class FakeHypervisor(Hypervisor):
             if info is not None
         }
 
-    def watch_ends(self, look: Callable[[], None]) -> Callable[[], None]:
+    def watch_ends(self, on_end: Callable[[], None]) -> Callable[[], None]:
         """A guest ends when its file is removed."""
         files.ensure_dir(self.guests.directory)
         try:
-            watcher = DirectoryWatcher(self.guests.directory, lambda _name: look())
+            watcher = DirectoryWatcher(self.guests.directory, lambda _name: on_end())
         except errors.InotifyError as err:
             raise errors.HypervisorError(errors.text(err)) from err
         watcher.start()

@@ -56,7 +56,7 @@ def node_spec(format: str, path: str) -> str:
     return f"json:{jsonio.dumps(node)}"
 
 
-def make(directory: Path, source: int, wanted: str | None, tell: Tell) -> tuple[Path, Made]:
+def make(directory: Path, source: int, wanted: str | None, report: Tell) -> tuple[Path, Made]:
     """Make an image of an open file; returns a file in ``directory``, durable, and the facts.
 
     ``directory`` belongs to this call alone, and root alone may enter it. Blocks for as long as it
@@ -83,24 +83,24 @@ def make(directory: Path, source: int, wanted: str | None, tell: Tell) -> tuple[
             target = _create(directory / f"unpacked{layer}")
             opened.callback(os.close, target)
             if compression:
-                _decompress(compression, fd, target, _limits(directory), tell)
+                _decompress(compression, fd, target, _limits(directory), report)
             else:
-                _extract_disk(fd, target, tell)
+                _extract_disk(fd, target, report)
             fd = target
         if wanted == "ova":
             raise errors.make_invalid_error("the image is not an OVA, which is a tar archive")
         found = headers.find_format(head, lambda at, size: os.pread(fd, size, at), wanted)
-        path, made = _convert(directory, fd, found, tell)
+        path, made = _convert(directory, fd, found, report)
         return path, made._replace(format=given or found.format)
 
 
-def hash_file(fd: int, tell: Tell = lambda _done, _size: None) -> str:
+def hash_file(fd: int, report: Tell = lambda _done, _size: None) -> str:
     """SHA-256 of an open file; OSError."""
     digest, done, size = hashlib.sha256(), 0, os.fstat(fd).st_size
     while data := os.pread(fd, 4 * MIB, done):
         digest.update(data)
         done += len(data)
-        tell(done, size)
+        report(done, size)
     return digest.hexdigest()
 
 
@@ -119,7 +119,7 @@ def _limits(directory: Path) -> confine.Limits:
 
 
 def _decompress(
-    compression: tuple[str, ...], fd: int, target: int, limits: confine.Limits, tell: Tell
+    compression: tuple[str, ...], fd: int, target: int, limits: confine.Limits, report: Tell
 ) -> None:
     size = os.fstat(fd).st_size
     os.lseek(fd, 0, os.SEEK_SET)
@@ -128,11 +128,11 @@ def _decompress(
         limits,
         stdin=fd,
         stdout=target,
-        on_progress=lambda _percent: tell(os.lseek(fd, 0, os.SEEK_CUR), size),
+        on_progress=lambda _percent: report(os.lseek(fd, 0, os.SEEK_CUR), size),
     )
 
 
-def _extract_disk(fd: int, target: int, tell: Tell) -> None:
+def _extract_disk(fd: int, target: int, report: Tell) -> None:
     """Copy the only disk of an OVA."""
     with os.fdopen(os.dup(fd), "rb") as stream:
         stream.seek(0)
@@ -164,10 +164,10 @@ def _extract_disk(fd: int, target: int, tell: Tell) -> None:
                 raise headers.make_refusal("the archive is cut off")
             sparse.write(target, position, data)
             position += len(data)
-            tell(position, disk.size)
+            report(position, disk.size)
 
 
-def _convert(directory: Path, fd: int, found: headers.Found, tell: Tell) -> tuple[Path, Made]:
+def _convert(directory: Path, fd: int, found: headers.Found, report: Tell) -> tuple[Path, Made]:
     size = os.fstat(fd).st_size
     disk_bytes = size if found.disk_bytes is None else found.disk_bytes
     if found.format == "raw" and size % _SECTOR:
@@ -204,7 +204,7 @@ def _convert(directory: Path, fd: int, found: headers.Found, tell: Tell) -> tupl
             ],
             limits,
             fds=(fd, target),
-            on_progress=lambda percent: tell(int(disk_bytes * percent / 100), disk_bytes),
+            on_progress=lambda percent: report(int(disk_bytes * percent / 100), disk_bytes),
         )
         if os.geteuid() == 0:
             os.fchown(target, 0, 0)

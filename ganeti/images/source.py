@@ -56,7 +56,7 @@ def check(source: str) -> None:
         )
 
 
-def copy_upload(path: Path, target: int, tell: Tell) -> str:
+def copy_upload(path: Path, target: int, report: Tell) -> str:
     """Copy an uploaded file to a descriptor and remove it; returns its SHA-256.
 
     Raises:
@@ -73,12 +73,12 @@ def copy_upload(path: Path, target: int, tell: Tell) -> str:
             raise errors.make_invalid_error(f"the upload {path.name} is not a regular file")
         # The copy that is read belongs to the job from here on, whatever becomes of it.
         path.unlink(missing_ok=True)
-        return copy_file(fd, target, tell)
+        return copy_file(fd, target, report)
     finally:
         os.close(fd)
 
 
-def copy_file(fd: int, target: int, tell: Tell) -> str:
+def copy_file(fd: int, target: int, report: Tell) -> str:
     """Copy an open file to a descriptor, without its holes; returns its SHA-256. OSError."""
     size = os.fstat(fd).st_size
     digest, position = hashlib.sha256(), 0
@@ -89,7 +89,7 @@ def copy_file(fd: int, target: int, tell: Tell) -> str:
             digest.update(piece.data)
             sparse.write(target, position, piece.data)
         position += piece.size
-        tell(position, size)
+        report(position, size)
     os.ftruncate(target, size)
     return digest.hexdigest()
 

@@ -21,7 +21,7 @@ _STALLED = 60.0
 _ATTEMPTS = 5
 
 
-def download(url: str, target: int, tell: Tell, *, most: int) -> str:
+def download(url: str, target: int, report: Tell, *, most: int) -> str:
     """Download a URL into a descriptor; returns the SHA-256 of the content.
 
     After a broken connection the download continues where it was, if the server can do that.
@@ -48,7 +48,7 @@ def download(url: str, target: int, tell: Tell, *, most: int) -> str:
                     sparse.write(target, done, data)
                     digest.update(data)
                     done += len(data)
-                    tell(done, size)
+                    report(done, size)
             if not size or done == size:
                 return digest.hexdigest()
             reason = f"it ended after {done} of {size} bytes"

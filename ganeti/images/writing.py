@@ -41,7 +41,7 @@ def build_argv(source: str, target: str, *, block: bool) -> list[str]:
     ]
 
 
-def write(fd: int, target: str, disk_size: int, tell: Callable[[int, int], None]) -> None:
+def write(fd: int, target: str, disk_size: int, report: Callable[[int, int], None]) -> None:
     """Write the image in an open file to a path or an address that QEMU opens by itself.
 
     ``disk_size`` is that of the image in MiB. Blocks for as long as that takes; ``tell`` gets bytes
@@ -74,7 +74,7 @@ def write(fd: int, target: str, disk_size: int, tell: Callable[[int, int], None]
     assert child.stdout is not None
     with child.stdout as stream:
         try:
-            tail = _follow(stream.fileno(), disk_size * _MIB, tell)
+            tail = _follow(stream.fileno(), disk_size * _MIB, report)
         except BaseException:  # an interrupt too: the program must not outlive us
             process.kill_group(child.pid)
             child.wait()
@@ -84,7 +84,7 @@ def write(fd: int, target: str, disk_size: int, tell: Callable[[int, int], None]
         raise errors.BlockDeviceError(f"the image cannot be written to {target}: {text.strip()}")
 
 
-def _follow(fd: int, size: int, tell: Callable[[int, int], None]) -> bytes:
+def _follow(fd: int, size: int, report: Callable[[int, int], None]) -> bytes:
     import select
 
     tail, percent = b"", 0.0
@@ -97,4 +97,4 @@ def _follow(fd: int, size: int, tell: Callable[[int, int], None]) -> bytes:
                 return tail
             percent = confine.read_percent(data, percent)
             tail = (tail + data)[-_TAIL:]
-        tell(int(size * percent / 100), size)
+        report(int(size * percent / 100), size)

@@ -342,15 +342,15 @@ class JobFiles:
             self._copies.archive_jobs([name_of(job_id) for job_id in job_ids])
 
     def _move(self, job_ids: Iterable[int]) -> None:
-        touched: set[Path] = {self.directory}
+        directories: set[Path] = {self.directory}
         for job_id in job_ids:
             target = self._archive_path(job_id)
             if not target.parent.is_dir():
                 files.ensure_dir(target.parent, 0o750)
                 files.fsync_dir(target.parent.parent)
             (self.directory / name_of(job_id)).rename(target)
-            touched.add(target.parent)
-        for directory in touched:
+            directories.add(target.parent)
+        for directory in directories:
             files.fsync_dir(directory)
 
     def read_archived(self, job_id: int) -> JobRecord | None:

@@ -122,7 +122,7 @@ class Predicates:
                 self._tests.append(self._compile(item, watermark))
             except (errors.QueryFilterParseError, errors.ParameterError) as err:
                 raise _make_error(f"predicate {number} is wrong: {errors.text(err)}") from err
-        self._told = False
+        self._warned = False
 
     def _compile(self, item: object, watermark: int) -> Callable[[JobFacts], bool]:
         if not (isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str)):
@@ -159,9 +159,9 @@ class Predicates:
                 if not test(job):
                     return False
             except errors.ParameterError as err:
-                if not self._told:
+                if not self._warned:
                     _LOG.warning("job %s: a filter rule was left out: %s", job.id, err)
-                self._told = True
+                self._warned = True
                 return False
         return True
 

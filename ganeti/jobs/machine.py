@@ -114,7 +114,7 @@ class Machine:
 
     def __init__(self, job: JobRecord) -> None:
         self.job = job
-        self._story: list[str] = []
+        self._recent_events: list[str] = []
         #: what changed since :meth:`take_news`, by its place in the job file
         self._news: Parts = {}
 
@@ -157,11 +157,11 @@ class Machine:
         """
         before = self.state
         handler = TRANSITIONS.get((before, type(event)))
-        self._story = [*self._story[-19:], f"{before}+{type(event).__name__}"]
+        self._recent_events = [*self._recent_events[-19:], f"{before}+{type(event).__name__}"]
         if handler is None:
             raise errors.ProgrammerError(
                 f"job {self.job.id}: {type(event).__name__} cannot happen in state {before};"
-                f" its last events: {', '.join(self._story)}"
+                f" its last events: {', '.join(self._recent_events)}"
             )
         return handler(self, event)
 

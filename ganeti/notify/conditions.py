@@ -42,7 +42,7 @@ class Watch:
         ``now`` is monotonic.
         """
         there = {condition.key: condition for condition in found}
-        told = [describe(old, over=True) for key, old in self.known.items() if key not in there]
+        notices = [describe(old, over=True) for key, old in self.known.items() if key not in there]
         self.known = {key: old for key, old in self.known.items() if key in there}
         self._since = {key: self._since.get(key, now) for key in there if key not in self.known}
         for key, since in list(self._since.items()):
@@ -50,8 +50,8 @@ class Watch:
             if now - since >= EVENTS[condition.event].hold:
                 self.known[key] = condition
                 del self._since[key]
-                told.append(describe(condition, over=False))
-        return told
+                notices.append(describe(condition, over=False))
+        return notices
 
 
 def describe(condition: Condition, *, over: bool) -> JsonObject:

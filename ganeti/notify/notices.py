@@ -113,7 +113,7 @@ def _error_text(result: object) -> str:
     return "" if result is None else str(result)
 
 
-def from_event(event: Mapping[str, Any], story: JobStory | None) -> Notice:
+def from_event(event: Mapping[str, Any], job: JobStory | None) -> Notice:
     """The notice of an event; ``story`` is that of a job that has ended."""
     kind, change, data = event["kind"], event["change"], event["data"]
     name, text = f"{kind}-{change}", ""
@@ -121,7 +121,7 @@ def from_event(event: Mapping[str, Any], story: JobStory | None) -> Notice:
     if change == "condition":
         name, severity, text = data["event"], data["severity"], data["text"]
     elif kind == "job" and change == "status":
-        name, severity, text = _judge_job(event, story or JobStory())
+        name, severity, text = _judge_job(event, job or JobStory())
     elif name == "instance-ended":
         text = f"The guest of instance {event['object']} on {data['node']} ended by itself"
     return Notice(
@@ -138,22 +138,22 @@ def from_event(event: Mapping[str, Any], story: JobStory | None) -> Notice:
     )
 
 
-def _judge_job(event: Mapping[str, Any], story: JobStory) -> tuple[str, str, str]:
+def _judge_job(event: Mapping[str, Any], job: JobStory) -> tuple[str, str, str]:
     """Name, severity and text of a change of the status of a job."""
     status = event["data"]["status"]
     what = f"Job {event['object']} ({', '.join(event['data']['summary'])})"
-    starts = story.of_watcher and bool(story.opcodes & _STARTS)
+    starts = job.of_watcher and bool(job.opcodes & _STARTS)
     if status == JobStatus.ERROR:
         name = "job-failed"
-        if story.opcodes & _BACKUPS:
+        if job.opcodes & _BACKUPS:
             name = "backup-failed"
         elif starts:
             name = "instance-failed"
-        return name, EVENTS[name].severity, f"{what} failed: {story.error}"
-    if status == JobStatus.SUCCESS and starts and "OP_INSTANCE_STARTUP" in story.opcodes:
+        return name, EVENTS[name].severity, f"{what} failed: {job.error}"
+    if status == JobStatus.SUCCESS and starts and "OP_INSTANCE_STARTUP" in job.opcodes:
         name = "instance-restarted"
         return name, EVENTS[name].severity, f"{what}: the watcher started what was down"
-    recovers = story.of_recovery and "OP_INSTANCE_FAILOVER" in story.opcodes
+    recovers = job.of_recovery and "OP_INSTANCE_FAILOVER" in job.opcodes
     if status == JobStatus.SUCCESS and recovers:
         name = "instance-recovered"
         return name, EVENTS[name].severity, f"{what}: an instance of a dead node runs elsewhere"

@@ -90,8 +90,8 @@ def summary(op: OpCode) -> str:
 
 def changes(op: OpCode) -> frozenset[str]:
     """Parameters that ask for a change: all that differ from their default and do not say how."""
-    beside = type(op).says_how.union(OpCode.__struct_fields__)
-    own = (f for f in typed.fields(type(op)) if not f.required and f.name not in beside)
+    other_fields = type(op).says_how.union(OpCode.__struct_fields__)
+    own = (f for f in typed.fields(type(op)) if not f.required and f.name not in other_fields)
     return frozenset(f.name for f in own if getattr(op, f.name) != _default(f))
 
 

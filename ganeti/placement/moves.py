@@ -229,9 +229,9 @@ class _Batch:
         spread = np.sqrt(np.maximum(squares - total * total / judge.count, 0.0) / judge.count)
         failing: Floats = np.zeros((1, 1))
         self.breaks: Bools = np.zeros((1, 1), dtype=bool)
-        touched = dict(self.touched)
-        touched.update({name: where[name] for name in reserved})
-        for name, node in touched.items():
+        sums = dict(self.touched)
+        sums.update({name: where[name] for name in reserved})
+        for name, node in sums.items():
             value = reserved.get(name, layout.reserved[node])
             fails = self._measure_left(name, node) < value
             forced = self.forced if name == AFTER[self.kind][0] else self.forced_second

@@ -78,8 +78,8 @@ def _describe_missing(layout: Layout, index: int, goal: Sequence[int]) -> str:
     """The amounts that the new primary node does not have."""
     board = layout.board
     item = board.instances[index]
-    bare = layout.move(index, NOWHERE, NOWHERE)
-    missing = find_missing(bare, item, goal[0])
+    emptied_layout = layout.move(index, NOWHERE, NOWHERE)
+    missing = find_missing(emptied_layout, item, goal[0])
     if not missing:
         return ""
     return f"{board.nodes[goal[0]].name} needs another {' and '.join(m.text for m in missing)}"

@@ -234,16 +234,16 @@ def _choose_best(
 
 def _choose_both(layout: Layout, item: Instance, index: int, away: frozenset[str]) -> Found | None:
     """Two new nodes for a mirrored instance that leaves both of its own."""
-    bare = layout.move(index, NOWHERE, NOWHERE)
+    emptied_layout = layout.move(index, NOWHERE, NOWHERE)
     board = layout.board
     within = np.array([node.name not in away for node in board.nodes], dtype=bool)
-    best = Seats(bare, item, index, within=within).find_best()
+    best = Seats(emptied_layout, item, index, within=within).find_best()
     if best is None:
         return None
     primary, secondary, _ = best
     names = board.nodes[primary].name, board.nodes[secondary].name
     steps = _plan_pair(board.cluster, item, *names)
-    after = bare.move(index, primary, secondary)
+    after = emptied_layout.move(index, primary, secondary)
     return after, tuple(filter(None, after.place(index))), steps
 
 
@@ -288,7 +288,7 @@ def _explain_refusal(layout: Layout, item: Instance, away: frozenset[str]) -> st
     """The amounts that other nodes do not have for it."""
     board = layout.board
     index = board.instance_index[item.name]
-    bare = layout.move(index, NOWHERE, NOWHERE)
+    emptied_layout = layout.move(index, NOWHERE, NOWHERE)
     only = None
     if item.mirror is Mirror.SECONDARY and item.secondary not in away:
         only = {item.secondary}
@@ -299,7 +299,7 @@ def _explain_refusal(layout: Layout, item: Instance, away: frozenset[str]) -> st
         if not board.online[i]:
             parts.append(f"{node.name} is offline, drained or does not answer")
             continue
-        missing = find_missing(bare, item, i)
+        missing = find_missing(emptied_layout, item, i)
         if missing:
             parts.append(f"{node.name} needs another {' and '.join(m.text for m in missing)}")
     return "; ".join(parts) or "no other node of its group can take it without breaking a rule"
@@ -340,8 +340,8 @@ def change_group(
         home = next((group for group in cluster.groups if group.uuid == own), None)
         # What its own group's policy does not accept either is no reason.
         known = home is not None and bool(explain_policy_refusal(cluster, home, item))
-        bare = dataclasses.replace(item, primary="", secondary="")
-        choice = choosers[key].choose(Wish(bare, ignore_policy=known))
+        unplaced = dataclasses.replace(item, primary="", secondary="")
+        choice = choosers[key].choose(Wish(unplaced, ignore_policy=known))
         if not choice.nodes:
             failed.append((item.name, choice.reason))
             continue

@@ -267,9 +267,9 @@ class Seats:
 def ranking(scores: Floats) -> Iterator[tuple[int, int]]:
     """Places with a finite score, best first; of equal ones (1e-9) the last first."""
     width = scores.shape[1]
-    flat = scores.ravel()
-    finite = np.flatnonzero(np.isfinite(flat))
-    order = np.lexsort((-finite, np.round(flat[finite], 9)))
-    for place in finite[order]:
+    values = scores.ravel()
+    allowed = np.flatnonzero(np.isfinite(values))
+    order = np.lexsort((-allowed, np.round(values[allowed], 9)))
+    for place in allowed[order]:
         i, j = divmod(int(place), width)
         yield i, j

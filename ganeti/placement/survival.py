@@ -99,8 +99,8 @@ def _fit_elsewhere(layout: Layout, node: int, mine: Ints) -> bool:
     at = layout.secondary[mirrored]
 
     def left_of(left: Floats, use: Use) -> Floats:
-        taken = np.bincount(at, weights=uses.primary[use][mirrored], minlength=count)
-        after: Floats = left - taken
+        needs = np.bincount(at, weights=uses.primary[use][mirrored], minlength=count)
+        after: Floats = left - needs
         return after
 
     memory = left_of(layout.memory_left, Use.MEMORY)

@@ -226,12 +226,12 @@ def _empty(cluster: Cluster, model: Node) -> Node:
 
 
 def _make_names(cluster: Cluster, count: int) -> list[str]:
-    taken = {node.name for node in cluster.nodes}
+    used = {node.name for node in cluster.nodes}
     found: list[str] = []
     number = 1
     while len(found) < count:
         name = f"new{number}"
-        if name not in taken:
+        if name not in used:
             found.append(name)
         number += 1
     return found

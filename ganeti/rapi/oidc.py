@@ -235,11 +235,11 @@ class Providers:
         if known is not None and now - known.read < FRESH:
             return known
         url = f"{settings.issuer.rstrip('/')}/.well-known/openid-configuration"
-        said = self._get(settings, url)
-        if said.get("issuer") != settings.issuer:
+        answer = self._get(settings, url)
+        if answer.get("issuer") != settings.issuer:
             raise errors.RemoteError("it says that it is another issuer")
         names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-        authorize, token, keys_url = (str(said.get(name, "")) for name in names)
+        authorize, token, keys_url = (str(answer.get(name, "")) for name in names)
         for address in (authorize, token, keys_url):
             https.check_url(address)
         keys = oidc_tokens.read_keys(self._get(settings, keys_url))

@@ -181,9 +181,9 @@ class RpcApp:
             log.exception("call %s failed by a bug", spec.name)
             return jsonio.dumps_bytes([False, f"{BUG_TEXT}: {err}"])
         finally:
-            taken = self._clock.monotonic() - started
-            level = logging.INFO if taken > SLOW_CALL else logging.DEBUG
-            log.log(level, "call %s took %.3f s", spec.name, taken)
+            seconds = self._clock.monotonic() - started
+            level = logging.INFO if seconds > SLOW_CALL else logging.DEBUG
+            log.log(level, "call %s took %.3f s", spec.name, seconds)
 
     def _call(self, spec: CallSpec, arguments: Sequence[object]) -> object:
         decoded = decode_args(spec, arguments)
@@ -205,8 +205,8 @@ class RpcApp:
 
 def _get_job(environ: WSGIEnvironment) -> str:
     """For which job the caller says it calls, empty for none; only shown in logs."""
-    said = str(environ.get(_JOB_HEADER) or "")
-    return said if said.isascii() and said.isdigit() and len(said) < 18 else ""
+    header = str(environ.get(_JOB_HEADER) or "")
+    return header if header.isascii() and header.isdigit() and len(header) < 18 else ""
 
 
 def find_methods(families: Iterable[object]) -> dict[str, Callable[..., object]]:

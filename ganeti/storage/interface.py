@@ -59,13 +59,16 @@ class Traits:
         return self.id_parts == ("vg", "volume")
 
 
+_UNKNOWN_NODE = NodeUuid("")
+
+
 @dataclass(frozen=True)
 class Environment:
     """What a driver knows of its node."""
 
     paths: Paths
     #: uuid of this node
-    node_uuid: NodeUuid = NodeUuid("")
+    node_uuid: NodeUuid = _UNKNOWN_NODE
     #: directories that may hold file disks (file-storage-paths; those of the cluster without it)
     file_roots: tuple[Path, ...] = ()
     #: where the Gluster volume is mounted

@@ -64,8 +64,8 @@ class _Disguise:
                     self._names[str(item["name"])] = self._name(kind, str(item["name"]))
 
     def _name(self, kind: str, name: str) -> str:
-        dotted = kind in ("node", "instance") and "." in name
-        return self._number(kind, name) + (".example.com" if dotted else "")
+        has_domain = kind in ("node", "instance") and "." in name
+        return self._number(kind, name) + (".example.com" if has_domain else "")
 
     def _number(self, kind: str, text: str) -> str:
         """``disk3``: the third disk that was seen."""

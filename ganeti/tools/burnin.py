@@ -270,9 +270,9 @@ class Burnin:
         why = "no answer"
         while self._clock.monotonic() < end:
             try:
-                if (said := _hostname(name)) == name:
+                if (answer := _hostname(name)) == name:
                     return
-                why = f"it says that it is {said[:80]!r}"
+                why = f"it says that it is {answer[:80]!r}"
             except (OSError, http.client.HTTPException) as err:
                 why = str(err)
             self._clock.sleep(1.0)

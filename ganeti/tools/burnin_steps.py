@@ -90,7 +90,7 @@ def _all(
     fixed = (
         "" if can.mirrored or can.shared else f"disks of template {wish.template} stay on a node"
     )
-    few = "" if len(nodes) > 2 or wish.iallocator else "it needs three nodes or an allocator"
+    problem = "" if len(nodes) > 2 or wish.iallocator else "it needs three nodes or an allocator"
     without_disks = "the instances have no disks" if can.diskless else ""
     small = "minimum and maximum memory are the same" if wish.minmem == wish.maxmem else ""
     rigid = "" if can.growable else f"disks of template {wish.template} cannot grow"
@@ -101,7 +101,7 @@ def _all(
     ring = _map_to_next(nodes)
     yield "memory", lambda at: _memory(wish, at), small
     yield "replace1", lambda at: _replace_same(wish, at), unmirrored
-    yield "replace2", lambda at: _replace_new(wish, at, nodes), unmirrored or few
+    yield "replace2", lambda at: _replace_new(wish, at, nodes), unmirrored or problem
     yield "grow", lambda at: _grow(wish, at), without_disks or rigid
     yield "failover", lambda at: [_to("OP_INSTANCE_FAILOVER", at, can, ring)], alone or fixed
     yield "migrate", lambda at: _migrate(at, can, ring), alone or fixed or ports

@@ -67,13 +67,13 @@ class OneMove:
         request = make_creation(self._way.wish, info, tags, start=running)
         self._say("preparing the export")
         trust = self._result(source, source.PrepareExport(name, "remote", reason=_REASON))
-        job, told = self._receive(request, trust)
+        job, target = self._receive(request, trust)
         try:
             if running:
                 self._say("stopping the instance")
                 self._stopped = True
                 self._result(source, source.ShutdownInstance(name, reason=_REASON))
-            self._send(trust, told)
+            self._send(trust, target)
             self._say(f"waiting for job {job} of the target cluster")
             self._result(self._way.target, job)
         except (errors.GanetiError, GanetiApiError) as err:
@@ -128,17 +128,17 @@ class OneMove:
 
     # the source
 
-    def _send(self, trust: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    def _send(self, trust: Mapping[str, Any], target: Mapping[str, Any]) -> None:
         source = self._way.source
-        self._say(f"sending {len(told['disks'])} disks")
+        self._say(f"sending {len(target['disks'])} disks")
         job = source.ExportInstance(
             self._name,
             "remote",
-            told["disks"],
+            target["disks"],
             shutdown=True,
             remove_instance=False,
             x509_key_name=trust["x509_key_name"],
-            destination_x509_ca=told["x509_ca"],
+            destination_x509_ca=target["x509_ca"],
             compress=self._way.compress,
             reason=_REASON,
         )

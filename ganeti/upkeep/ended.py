@@ -49,7 +49,7 @@ class Up:
 Told = Ended | Up
 
 
-def run(now: Round, told: Mapping[Told, int]) -> list[Told]:
+def run(now: Round, reports: Mapping[Told, int]) -> list[Told]:
     """Submit jobs for what should run. Returns what has to be checked again later.
 
     ``told`` has the number of earlier checks.
@@ -57,9 +57,9 @@ def run(now: Round, told: Mapping[Told, int]) -> list[Told]:
     Raises:
         GanetiError: the master does not answer.
     """
-    up = {each.node: each for each in told if isinstance(each, Up)}
-    ended = {(each.node, each.instance): each for each in told if isinstance(each, Ended)}
-    fresh = {each for each, checks in told.items() if not checks}
+    up = {each.node: each for each in reports if isinstance(each, Up)}
+    ended = {(each.node, each.instance): each for each in reports if isinstance(each, Ended)}
+    fresh = {each for each, checks in reports.items() if not checks}
     return [*_start_waiting(now, up), *_treat(now, ended, fresh)]
 
 

@@ -43,7 +43,7 @@ def _end(call: Call, job_id: int) -> str:
     return _follow(call, job_id, lambda _entry: None)
 
 
-def _follow(call: Call, job_id: int, tell: Callable[[list[object]], None]) -> str:
+def _follow(call: Call, job_id: int, show: Callable[[list[object]], None]) -> str:
     """Report each log entry of a job until it has ended; its status."""
     values: list[object] | None = None
     serial = 0
@@ -55,7 +55,7 @@ def _follow(call: Call, job_id: int, tell: Callable[[list[object]], None]) -> st
         values = change.values
         for entry in change.log:
             serial = entry[0]
-            tell(entry)
+            show(entry)
         if values[0] in _FINAL:
             return str(values[0])
     raise errors.OpExecError(f"Job {job_id} has not ended after {_PATIENCE:g} s")

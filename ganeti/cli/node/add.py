@@ -125,14 +125,14 @@ def prepare(
         for line in result.stdout.splitlines():
             notices.warn(f"Node {name}: {line}")
         return
-    said = (result.stderr or result.stdout).strip()
+    output = (result.stderr or result.stdout).strip()
     if result.timed_out:
-        said = f"no answer within {SETUP_TIMEOUT:g} seconds. {said}".strip()
+        output = f"no answer within {SETUP_TIMEOUT:g} seconds. {output}".strip()
     elif result.code == remote_shell.SSH_FAILED:
-        said = f"it cannot be reached over SSH as root: {said}"
+        output = f"it cannot be reached over SSH as root: {output}"
     elif result.code == _NOT_FOUND:
-        said = f"{SETUP_PROGRAM} is not there; install version {constants.RELEASE_VERSION} first"
-    raise NodeSetupError(f"Node {name} cannot be prepared: {said or result.explain()}")
+        output = f"{SETUP_PROGRAM} is not there; install version {constants.RELEASE_VERSION} first"
+    raise NodeSetupError(f"Node {name} cannot be prepared: {output or result.explain()}")
 
 
 def _needs() -> JsonObject | None:

@@ -167,10 +167,10 @@ def _check_permissions(words: Iterable[str]) -> None:
     from ganeti.rapi.routes import ROUTES
 
     known = {permission_of(route.method, route.path) for route in ROUTES}
-    strange = permissions.find_unknown(permissions.parse(words), known)
-    if strange:
+    unknown = permissions.find_unknown(permissions.parse(words), known)
+    if unknown:
         raise errors.make_invalid_error(
-            f"Unknown permission {join_names(strange)}; choose from"
+            f"Unknown permission {join_names(unknown)}; choose from"
             f" {join_names(sorted(known), 200)}",
         )
 
@@ -251,12 +251,12 @@ def _quota(given: dict[str, str] | None) -> Any:
     from ganeti.base import typed
     from ganeti.model.limits import Quota
 
-    sized = {
+    sizes = {
         key: units.parse_size(text) if key in ("memory", "disk") else text
         for key, text in given.items()
     }
     try:
-        return typed.convert(sized, Quota, strict=False)
+        return typed.convert(sizes, Quota, strict=False)
     except msgspec.ValidationError as err:
         raise errors.make_invalid_error(f"--quota: {err}") from err
 

@@ -49,8 +49,8 @@ def _node_state(entries: list[list[Any]]) -> tuple[bool, str]:
     path, works, text, parameters = entries[0]
     state = "valid" if works else f"invalid - {text}"
     names = ", ".join(name for name, _description in parameters)
-    taken = f"[parameters: {names}]" if names else "[no parameters]"
-    return works, f"{state} (path: {path}) {taken}"
+    shown_parameters = f"[parameters: {names}]" if names else "[no parameters]"
+    return works, f"{state} (path: {path}) {shown_parameters}"
 
 
 def _find_working_groups(item: Mapping[str, Any]) -> list[str]:

@@ -99,15 +99,15 @@ def device(facts: Network, wish: Wish) -> Iterator[Finding]:
 
 def ports(facts: Network) -> Iterator[Finding]:
     """Ports that somebody else has, with who it is."""
-    taken = [port for port in facts.ports if port.taken]
-    for port in taken:
+    occupied = [port for port in facts.ports if port.taken]
+    for port in occupied:
         who = f"{port.program} (pid {port.pid})" if port.pid else "an unknown process"
         yield fail(
             "ports",
             f"{port.protocol} port {port.number} of {port.daemon} is held by {who}",
             _free(port),
         )
-    if facts.ports and not taken:
+    if facts.ports and not occupied:
         shown = ", ".join(f"{port.number}/{port.protocol}" for port in facts.ports)
         yield ok("ports", f"{shown} are free or ours")
 

@@ -49,7 +49,7 @@ def space(facts: Storage) -> Iterator[Finding]:
     good = []
     for each in facts.spaces:
         remedy = f"make room there; du -x -h -d 1 {each.path} shows what is large"
-        few = each.files is not None and each.files < _FEW_FILES
+        too_few_inodes = each.files is not None and each.files < _FEW_FILES
         if each.read_only:
             yield fail(
                 "space", f"{each.path} is mounted read-only", f"mount -o remount,rw {each.path}"
@@ -57,8 +57,8 @@ def space(facts: Storage) -> Iterator[Finding]:
         elif each.free < _FULL or each.files == 0:
             left = "no inode is free" if each.files == 0 else f"{_size(each.free)} free"
             yield fail("space", f"{each.path} is full: {left}", remedy)
-        elif each.free < _LITTLE or few:
-            left = f"{each.files} inodes" if few else _size(each.free)
+        elif each.free < _LITTLE or too_few_inodes:
+            left = f"{each.files} inodes" if too_few_inodes else _size(each.free)
             yield warn("space", f"{each.path} has only {left} free", remedy)
         else:
             good.append(f"{each.path} {_size(each.free)}")

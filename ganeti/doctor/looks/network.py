@@ -76,9 +76,9 @@ def _ports(where: Paths, address: str) -> Iterator[Port]:
             continue
         pid = sockets.owner(holder.inode)
         ours = daemon.running_pid(where.pid_file(service.name))
-        taken = pid is None or (pid != ours and not _is_starting(pid, service))
+        is_taken = pid is None or (pid != ours and not _is_starting(pid, service))
         program = "" if pid is None else sockets.program(pid)
-        yield Port(service.name, number, protocol, pid if taken else None, program, taken)
+        yield Port(service.name, number, protocol, pid if is_taken else None, program, is_taken)
 
 
 def _bind(service: services.Service, where: Paths) -> str | None:

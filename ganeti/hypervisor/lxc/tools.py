@@ -136,7 +136,7 @@ def explain_failed_start(result: process.Result, path: Path, position: int) -> s
         return "it took too long; see the parameter startup_timeout"
     with contextlib.suppress(OSError), path.open("rb") as stream:
         stream.seek(position)
-        said = parse_errors(stream.read().decode("utf-8", "replace"))
-        if said:
-            return " | ".join(said[:3])
+        messages = parse_errors(stream.read().decode("utf-8", "replace"))
+        if messages:
+            return " | ".join(messages[:3])
     return result.explain()

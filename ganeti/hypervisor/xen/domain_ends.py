@@ -20,7 +20,7 @@ SETTLE = 2.0
 _STOP_WAIT = 5.0
 
 
-def watch(look: Callable[[], None]) -> Callable[[], None]:
+def watch(on_end: Callable[[], None]) -> Callable[[], None]:
     """Call ``look`` some seconds after a domain ended; returns how that is stopped.
 
     Raises:
@@ -38,7 +38,7 @@ def watch(look: Callable[[], None]) -> Callable[[], None]:
             f"cannot run {ARGV[0]}: {err.strerror}; install xen-utils-common"
         ) from err
     stopped = threading.Event()
-    thread = threading.Thread(target=_follow, args=(child, look, stopped), name="xen-ends")
+    thread = threading.Thread(target=_follow, args=(child, on_end, stopped), name="xen-ends")
     thread.daemon = True
     thread.start()
 
@@ -51,7 +51,7 @@ def watch(look: Callable[[], None]) -> Callable[[], None]:
 
 
 def _follow(
-    child: subprocess.Popen[bytes], look: Callable[[], None], stopped: threading.Event
+    child: subprocess.Popen[bytes], on_end: Callable[[], None], stopped: threading.Event
 ) -> None:
     assert child.stdout is not None
     with child.stdout as stream:
@@ -59,7 +59,7 @@ def _follow(
             SYSTEM.sleep(SETTLE)
             if stopped.is_set():
                 break
-            look()
+            on_end()
     child.wait()
     if not stopped.is_set():
         log.warning("%s has ended; ends of domains are left to the watcher", ARGV[0])

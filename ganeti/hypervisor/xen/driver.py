@@ -224,8 +224,8 @@ class XenHypervisor(Hypervisor):
 
     # abilities
 
-    def watch_ends(self, look: Callable[[], None]) -> Callable[[], None]:
-        return domain_ends.watch(look)
+    def watch_ends(self, on_end: Callable[[], None]) -> Callable[[], None]:
+        return domain_ends.watch(on_end)
 
     def balloon(self, instance: NodeInstance, memory: int) -> None:
         xl.run(["mem-set", instance.name, str(memory)])

@@ -61,9 +61,9 @@ def _compare(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
 
 def obstacles(where: Paths, record: Record, *, discard: bool) -> Iterator[str]:
     """Why the old software cannot have the node back now, a sentence each."""
-    taken = work.adopted(where)
+    adopted = work.adopted(where)
     for guest in look.read_guests(where):
-        if guest.pid is not None and not guest.foreign and guest.name not in taken:
+        if guest.pid is not None and not guest.foreign and guest.name not in adopted:
             yield (
                 f"instance {guest.name} was started by this software (process {guest.pid}), and the"
                 " old one cannot go on with it: shut it down with"
@@ -105,11 +105,11 @@ def _stop_own(where: Paths) -> None:
 def _put_records_back(where: Paths) -> None:
     """Guests that run get the old record; those that have ended have none that only we read."""
     guests = Store(where.kvm)
-    kept, taken = work.load_records(where), work.adopted(where)
+    kept, adopted = work.load_records(where), work.adopted(where)
     for guest in look.read_guests(where):
         if guest.record is None or guest.foreign:
             continue
-        if guest.name in kept and guest.name in taken:
+        if guest.name in kept and guest.name in adopted:
             path = guests.runtime_file(guest.name)
             files.write_atomic(path, kept[guest.name], mode=0o600)
         elif guest.pid is None:

@@ -89,9 +89,9 @@ def places(
         (item, Refused("")) if isinstance(item, str) else (item[0], Refused(item[1] or ""))
         for item in failed
     )
-    strange = sorted({item for item, _nodes in placed} ^ (set(counts) - set(missing)))
-    if strange:
-        raise _make_error(name, f"it says too much or nothing about {', '.join(strange)}")
+    mismatched = sorted({item for item, _nodes in placed} ^ (set(counts) - set(missing)))
+    if mismatched:
+        raise _make_error(name, f"it says too much or nothing about {', '.join(mismatched)}")
     return {item: nodes(config, name, where, counts[item]) for item, where in placed}, missing
 
 

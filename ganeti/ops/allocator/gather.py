@@ -71,8 +71,8 @@ def describe(
     """What a node has for instances: what it says, without what is set aside there. Pure."""
     room = {SPINDLES: (0, 0)}
     space = (0, 0)
-    for (kind, name, _params), told in zip(units, rooms):
-        room[kind] = (int(told.get("storage_size") or 0), int(told.get("storage_free") or 0))
+    for (kind, name, _params), answer in zip(units, rooms):
+        room[kind] = (int(answer.get("storage_size") or 0), int(answer.get("storage_free") or 0))
         if kind == "lvm-vg":
             room[kind] = node_state.limit_room(room[kind], config.disk_state(node).get(name, {}))
         if kind != SPINDLES:

@@ -73,13 +73,13 @@ def cluster(config: Config, answers: Answers, claimed: Iterable[facts.Instance] 
     return found
 
 
-def _take(told: JsonObject, item: facts.Instance, hypervisor: str) -> None:
+def _take(amounts: JsonObject, item: facts.Instance, hypervisor: str) -> None:
     """Tell of a claimed place as of an instance that runs there."""
-    places = [name for name in (item.primary, item.secondary) if name in told["nodes"]]
-    if not places or item.name in told["instances"]:
+    places = [name for name in (item.primary, item.secondary) if name in amounts["nodes"]]
+    if not places or item.name in amounts["instances"]:
         return
     for name in places:
-        node = told["nodes"][name]
+        node = amounts["nodes"][name]
         if "free_memory" not in node:
             continue
         if name == item.primary:
@@ -88,7 +88,7 @@ def _take(told: JsonObject, item: facts.Instance, hypervisor: str) -> None:
             node["i_pri_up_memory"] += item.memory
         if item.template in facts.LOCAL:
             node["free_disk"] = max(0, node["free_disk"] - item.disk)
-    told["instances"][item.name] = {
+    amounts["instances"][item.name] = {
         "tags": list(item.tags),
         "admin_state": str(AdminState.UP),
         "vcpus": item.vcpus,

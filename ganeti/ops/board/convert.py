@@ -83,16 +83,16 @@ class Converter:
 
     def __init__(self) -> None:
         self._base: tuple[object, ...] = ()
-        self._told: dict[tuple[str, str], _Told] = {}
+        self._answered: dict[tuple[str, str], _Told] = {}
         self._policies: tuple[object, object, facts.Policy, dict[str, facts.Policy]] | None = None
 
     def cluster(self, config: Config, answers: Answers) -> facts.Cluster:
         """The facts; nodes that did not answer, and drained ones, are unknown and not empty."""
         base = (config.nodes, config.cluster.beparams)
         if not _is_same(base, self._base):
-            self._base, self._told = base, {}
-        told = self._told.setdefault(answers.unit, _Told())
-        told.renew(config, answers.unit)
+            self._base, self._answered = base, {}
+        answered = self._answered.setdefault(answers.unit, _Told())
+        answered.renew(config, answers.unit)
         policy, policies = self._policy(config)
         return facts.Cluster(
             groups=tuple(
@@ -105,8 +105,8 @@ class Converter:
                 )
                 for group in config.groups.values()
             ),
-            nodes=nodes(config, answers, told.running),
-            instances=told.every,
+            nodes=nodes(config, answers, answered.running),
+            instances=answered.every,
             tags=tuple(config.cluster.tags),
             policy=policy,
             policies=policies,
@@ -147,49 +147,49 @@ def _node(
     config: Config,
     node: Node,
     answers: Answers,
-    taken: tuple[int, int],
+    claimed: tuple[int, int],
     running: Mapping[str, int],
 ) -> facts.Node:
-    told = answers.nodes.get(node.uuid)
+    facts_of_node = answers.nodes.get(node.uuid)
     tags = tuple(node.tags)
     master = node.uuid == config.cluster.master_node
     usable = node.vm_capable and not node.offline and not node.drained
     # A hypervisor that has no memory at all tells nothing that could be used.
-    if not usable or told is None or told.number("memory_total") <= 0:
+    if not usable or facts_of_node is None or facts_of_node.number("memory_total") <= 0:
         return facts.Node(
             *(node.name, node.group, 0, 0, 0, 0, 0, 0),
             offline=True,
             master=master,
             tags=tags,
-            drained=node.drained and not node.offline and told is not None,
+            drained=node.drained and not node.offline and facts_of_node is not None,
         )
     params = config.ndparams(node)
     exclusive = bool(params.get("exclusive_storage"))
     speed = params.get("cpu_speed")
-    count = told.spindles[0] if exclusive else int(params.get("spindle_count") or 1)
+    count = facts_of_node.spindles[0] if exclusive else int(params.get("spindle_count") or 1)
     return facts.Node(
         name=node.name,
         group=node.group,
-        memory=told.number("memory_total"),
-        node_memory=told.number("memory_dom0"),
-        free_memory=count_free_memory(told, running),
-        disk=told.room[0],
-        free_disk=max(0, told.room[1] - taken[0]),
-        cpus=told.number("cpu_total"),
+        memory=facts_of_node.number("memory_total"),
+        node_memory=facts_of_node.number("memory_dom0"),
+        free_memory=count_free_memory(facts_of_node, running),
+        disk=facts_of_node.room[0],
+        free_disk=max(0, facts_of_node.room[1] - claimed[0]),
+        cpus=facts_of_node.number("cpu_total"),
         master=master,
         spindles=max(1, count),
         tags=tags,
         exclusive_storage=exclusive,
-        free_spindles=max(0, told.spindles[1] - taken[1]),
-        node_cpus=told.number("cpu_dom0"),
+        free_spindles=max(0, facts_of_node.spindles[1] - claimed[1]),
+        node_cpus=facts_of_node.number("cpu_dom0"),
         cpu_speed=float(speed) if isinstance(speed, int | float) and speed > 0 else 1.0,
     )
 
 
-def count_free_memory(told: NodeFacts, running: Mapping[str, int]) -> int:
+def count_free_memory(node_facts: NodeFacts, running: Mapping[str, int]) -> int:
     """What the hypervisor has free, without what its running instances may still take."""
-    free = told.number("memory_free")
-    now = told.running
+    free = node_facts.number("memory_free")
+    now = node_facts.running
     for name, memory in running.items():
         used = now[name].memory if name in now else 0
         if memory > used:

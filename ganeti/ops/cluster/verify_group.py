@@ -100,9 +100,9 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         storage.group_sizes(report, config, self.plan.name, online, found)
         # where a job makes or destroys disks now, nothing is called unknown
         busy = locks.locked_names(ctx, LockLevel.NODE_RES) | working
-        still = [node for node in online if node.uuid not in busy]
+        idle = [node for node in online if node.uuid not in busy]
         storage.logical(report, config, ctx.config, online, found, busy)
-        files.orphans(report, config, ctx.config, still, found)
+        files.orphans(report, config, ctx.config, idle, found)
         exports.judge(report, online, found, locks.locked_names(ctx, LockLevel.INSTANCE))
         nplusone = VerifyOptionalChecks.NPLUSONE_MEM not in self.op.skip_checks
         memory.check(ctx, report, online, nplusone=nplusone)
@@ -252,12 +252,12 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             )
         for answer in answers.values():
             self._report_no_answer(config, report, answer)
-        told = {
+        checksums = {
             uuid: (answer.node, answer.get().get(shared.CHECK))
             for uuid, answer in answers.items()
             if answer.error is None
         }
-        shared.judge_ssconf(report, config, ctx.paths, sent, told)
+        shared.judge_ssconf(report, config, ctx.paths, sent, checksums)
 
     def _ask_master(self, config: Config, report: Report, check: str, argument: object) -> object:
         """What the master node answers to one check; None if it does not, which is reported."""

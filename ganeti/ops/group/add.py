@@ -41,8 +41,8 @@ class GroupAdd(
         op, config = self.op, self.ctx.config
         group_settings.check_name(config, op.group_name)
         self.ctx.claim("node group name", op.group_name)
-        bare = NodeGroup(uuid=self.found, name=op.group_name)
-        group = base.replace(bare, **group_settings.values(config, bare, op))
+        new_group = NodeGroup(uuid=self.found, name=op.group_name)
+        group = base.replace(new_group, **group_settings.values(config, new_group, op))
         network = config.cluster.instance_communication_network
         jobs: list[list[OpCode]] = []
         if network:

@@ -113,7 +113,7 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         self._check_request()
         for node in found.nodes:
             checks.check_usable(node, "for a new instance")
-        bare = self._instance()
+        new_instance = self._instance()
         template = disk_layout.template(ctx, op)
         layout = disk_layout.layout(
             ctx,
@@ -128,7 +128,7 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         disks = disk_layout.disks(ctx, layout, wanted)
         all_nics = nics.all_new(ctx, found.nics, primary.group, check_conflicts=op.conflicts_check)
         uuids = tuple(disk.uuid for disk in disks)
-        instance = base.replace(bare, nics=tuple(all_nics), disks=uuids)
+        instance = base.replace(new_instance, nics=tuple(all_nics), disks=uuids)
         self._check_policy(instance, disks, template)
         image = images.choose_for(ctx.config, op, disks, adopts=adopts)
         plan = CreationPlan(instance, disks, found.nodes, template, adopts, image)

@@ -83,7 +83,7 @@ class InstanceRename(
         ctx, old = self.ctx, self.instance
         disks = self._disks_at_home()
         moved = [self._move_disk(disk) for disk in disks]
-        emptied = self._move_files(disks, moved)
+        old_directories = self._move_files(disks, moved)
 
         def edit(draft: Draft) -> None:
             for before, after in zip(disks, moved):
@@ -92,7 +92,7 @@ class InstanceRename(
             draft.update(old, name=self.new_name)
 
         ctx.store.change("instance-rename", ctx.author, edit)
-        instance_disks.remove_directories(ctx, self.plan.node, emptied)
+        instance_disks.remove_directories(ctx, self.plan.node, old_directories)
         job_id = ctx.job.job_id
         ctx.locks.keep(job_id, LockLevel.INSTANCE, [self.new_name])
         ctx.locks.remove(job_id, LockLevel.INSTANCE, old.name)

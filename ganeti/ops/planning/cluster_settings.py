@@ -349,8 +349,8 @@ def _refuse_removal(
 
 def _storage(config: Config, op: OpClusterSetParams) -> JsonObject:
     values: JsonObject = {}
-    touched = op.vg_name is not None or op.drbd_helper is not None
-    use = _template_use(config) if touched else Counter()
+    changes_storage = op.vg_name is not None or op.drbd_helper is not None
+    use = _template_use(config) if changes_storage else Counter()
     if op.vg_name is not None:
         values["volume_group_name"] = op.vg_name or None
         lvm = sum(use[name] for name in volume_templates())

@@ -104,9 +104,9 @@ def _template(op: OpInstanceCreate, export: ExportConfig) -> DiskTemplate | None
 
 def _disks(config: Config, op: OpInstanceCreate, export: ExportConfig) -> list[DiskParams]:
     if not op.disks:
-        taken = {disk.name for disk in config.disks.values()}
+        used_names = {disk.name for disk in config.disks.values()}
         return [
-            DiskParams(size=disk.size, name=None if disk.name in taken else disk.name)
+            DiskParams(size=disk.size, name=None if disk.name in used_names else disk.name)
             for disk in export.disks
         ]
     if len(op.disks) < len(export.disks):
@@ -133,10 +133,10 @@ def _nic(config: Config, nic: Mapping[str, str], same_name: bool, say: Say) -> N
             values["network"] = found.name
             for key in _IN_NETWORK:
                 values.pop(key, None)
-    taken = {each.mac for instance in config.instances.values() for each in instance.nics}
+    used_macs = {each.mac for instance in config.instances.values() for each in instance.nics}
     mac = values.pop("mac", None)
     if same_name and mac is not None:
-        if mac in taken:
+        if mac in used_macs:
             say(f"The MAC address {mac} of the export is in use; the NIC gets another one")
         else:
             values["mac"] = mac

@@ -85,8 +85,8 @@ def refusal(config: Config, instance: Instance) -> str:
     missing = attributes(config, instance)
     if not instance.os:
         missing.append(find_missing_without_os(instance))
-    still = f", still missing: {', '.join(map(str, missing))}" if missing else ""
+    rest = f", still missing: {', '.join(map(str, missing))}" if missing else ""
     return (
         f"instance '{handle}' is forthcoming: its place is reserved, but it does not exist"
-        f" yet{still}; gnt-instance add --commit {handle} creates it"
+        f" yet{rest}; gnt-instance add --commit {handle} creates it"
     )

@@ -38,8 +38,8 @@ def authority(report: Report, cluster: str, paths: Paths, now: float) -> None:
         return
     level, text = expiry.judge(info, now)
     if level is not Expiry.OK:
-        tell = report.error if level is Expiry.ERROR else report.warning
-        tell("ECLUSTERCERT", "cluster", cluster, f"{path}: {text}; {remedy}")
+        add = report.error if level is Expiry.ERROR else report.warning
+        add("ECLUSTERCERT", "cluster", cluster, f"{path}: {text}; {remedy}")
 
 
 def renewal(report: Report, config: Config, paths: Paths) -> None:
@@ -64,5 +64,5 @@ def node(report: Report, cluster: str, item: Node, answers: Mapping[str, object]
         return
     for file, level, text in found:
         code = "ECLUSTERCLIENTCERT" if file == "client.pem" else "ECLUSTERCERT"
-        tell = report.error if level == "error" else report.warning
-        tell(code, "cluster", cluster, f"node {item.name}: {text}")
+        add = report.error if level == "error" else report.warning
+        add(code, "cluster", cluster, f"node {item.name}: {text}")

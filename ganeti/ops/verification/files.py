@@ -36,7 +36,7 @@ def orphans(
     ``config`` is from before the nodes were asked and ``now`` from after it: what a job makes or
     removes meanwhile is not reported.
     """
-    told: set[str] = set()
+    reported: set[str] = set()
     shared = f"{config.cluster.shared_file_storage_dir}/"
     for node in nodes:
         answer = found.get(node.uuid, {}).get(_CHECK)
@@ -45,10 +45,10 @@ def orphans(
             continue
         known = _paths(config, node) | _paths(now, node)
         for path in answer or ():
-            if path in known or path in told:
+            if path in known or path in reported:
                 continue
             if path.startswith(shared):
-                told.add(path)
+                reported.add(path)
             report.error(
                 "ENODEORPHANFILE",
                 "node",

@@ -114,11 +114,11 @@ def logical(
         if not isinstance(found, dict):
             report.error("ENODELVM", "node", item.name, f"logical volumes: {found}")
             continue
-        expected, still = should.get(item.uuid, {}), later.get(item.uuid, {})
+        expected, expected_later = should.get(item.uuid, {}), later.get(item.uuid, {})
         for name, wanted in expected.items():
-            if not wanted.forthcoming and name in still:
+            if not wanted.forthcoming and name in expected_later:
                 _volume(report, item, name, wanted, found.get(name))
-        unknown = set() if item.uuid in busy else set(found) - set(expected) - set(still)
+        unknown = set() if item.uuid in busy else set(found) - set(expected) - set(expected_later)
         for name in sorted(unknown):
             if not any(pattern.fullmatch(name) for pattern in reserved):
                 text = f"volume {name} is unknown; if its content is not needed: lvremove {name}"

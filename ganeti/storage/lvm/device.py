@@ -280,8 +280,8 @@ class LvmDevice(Device):
                 chosen = self._choose_exclusive(uses, -(-size * MIB // step))
                 return chosen, min(max(wanted, 1), len(chosen))
             rooms = [allocation.Room(u.name, u.free // step, tag in u.tags) for u in uses]
-            beside, *later = self.disk.dynamic_params.get(BATCH) or [[]]
-            batch = [[size, *beside], *later]
+            same_disk_sizes, *later = self.disk.dynamic_params.get(BATCH) or [[]]
+            batch = [[size, *same_disk_sizes], *later]
             extents = [[-(-each * MIB // step) for each in together] for together in batch]
             if wanted > 1:
                 striped = allocation.stripe(rooms, extents[0][0], wanted)

@@ -34,7 +34,7 @@ def read(command: OobCommand, text: str) -> Any:
         if not isinstance(value.get("powered"), bool):
             raise errors.OpExecError("its answer has no true or false under 'powered'")
         return value
-    strange = sorted({state for _part, state in value} - set(_HEALTH))
-    if strange:
-        raise errors.OpExecError(f"it speaks of unknown states: {', '.join(strange)}")
+    unknown = sorted({state for _part, state in value} - set(_HEALTH))
+    if unknown:
+        raise errors.OpExecError(f"it speaks of unknown states: {', '.join(unknown)}")
     return value

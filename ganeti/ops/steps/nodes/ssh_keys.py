@@ -59,14 +59,14 @@ def _bring_up_to_date(ctx: Context) -> None:
     answers = ctx.rpc.call_many(
         nodes, NodeCalls.node_ssh_keys, cluster.ssh_key_type, cluster.ssh_key_bits
     ).values()
-    told = {answer.node.uuid: answer.get() for answer in answers if answer.error is None}
+    answered = {answer.node.uuid: answer.get() for answer in answers if answer.error is None}
     for answer in answers:
         if answer.error is not None:
             ctx.warn(f"SSH keys are not up to date: {errors.text(answer.error)}; {_MEND}")
     reached = [answer.node for answer in answers if answer.error is None]
-    plan = ssh_keys.decide(ctx.config, read(ctx), told)
+    plan = ssh_keys.decide(ctx.config, read(ctx), answered)
     known = ssh_files.read_lines(ctx.paths.known_hosts)
-    lines = ssh_keys.known_hosts(ctx.config, known, told)
+    lines = ssh_keys.known_hosts(ctx.config, known, answered)
     if lines != known:
         text = "".join(f"{line}\n" for line in lines)
         files.write_atomic(ctx.paths.known_hosts, text, mode=0o644)

@@ -237,8 +237,8 @@ def line(found: MigrationStatus) -> str:
 def summary(found: MigrationStatus) -> str:
     """What the transfer took; the guest continues at the target when that has recorded it."""
     sent, seconds = (found.transferred_ram or 0) >> 20, (found.total_time or 0) / 1000
-    still = "" if found.downtime is None else f", paused for {found.downtime} ms of that"
-    return f"* memory transferred: {sent} MiB in {seconds:.1f} s{still}"
+    pause = "" if found.downtime is None else f", paused for {found.downtime} ms of that"
+    return f"* memory transferred: {sent} MiB in {seconds:.1f} s{pause}"
 
 
 def is_live(mode: str | None, live: bool | None, default: str) -> bool:

@@ -113,7 +113,7 @@ def _wait_for_sync(ctx: Context, disks: Sequence[Disk], nodes: Sequence[Node]) -
     """
     end = Deadline(SYNC_PATIENCE, ctx.clock)
     wires = _wires(ctx, disks, nodes[0])
-    told = -1.0
+    logged = -1.0
     while True:
         found = [
             a.get() for a in ctx.rpc.call_many(nodes, NodeCalls.drbd_wait_sync, wires).values()
@@ -126,9 +126,9 @@ def _wait_for_sync(ctx: Context, disks: Sequence[Disk], nodes: Sequence[Node]) -
                 f"the disks are not in sync after {SYNC_PATIENCE / 60:.0f} minutes"
                 f" ({percent:.1f} %)"
             )
-        if percent >= told + 1:
+        if percent >= logged + 1:
             ctx.log(f"* disks are being synchronised: {percent:.1f} %")
-            told = percent
+            logged = percent
         if ctx.job.cancel_asked.wait(1.0):
             raise errors.JobCanceled("the migration was canceled")
 

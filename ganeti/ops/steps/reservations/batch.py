@@ -68,9 +68,9 @@ class Batch:
             reservation_draft.check_request(item.op)
             if not item.name:
                 continue
-            taken = self._ctx.config.has_instance_name(item.name)
-            if taken or item.name in seen:
-                text = "exists already" if taken else "is in the list twice"
+            exists = self._ctx.config.has_instance_name(item.name)
+            if exists or item.name in seen:
+                text = "exists already" if exists else "is in the list twice"
                 raise errors.make_exists_error(f"instance '{item.name}' {text}")
             seen.add(item.name)
         if not self._items:

@@ -28,19 +28,19 @@ class Progress:
     def __init__(self, name: str, now: float) -> None:
         self._name = name
         self._begun = now
-        self._told = (0, now)
+        self._logged = (0, now)
 
     def make_line(self, done: int, size: int, now: float) -> str | None:
         """A line when it is time for one: percent, rate since the last one, time left.
 
         ``done`` and ``size`` are bytes; nothing is logged while the size is not known (0).
         """
-        before, then = self._told
+        before, then = self._logged
         elapsed = now - self._begun
         pause = min(_LONGEST, max(_SHORTEST, elapsed * _OF_ELAPSED))
         if done >= size or now - then < pause:
             return None
-        self._told = (done, now)
+        self._logged = (done, now)
         rate = (done - before) / MIB / (now - then)
         text = f" - {self._name}: {100 * done / size:.0f}%, {rate:.1f} MiB/s"
         left = elapsed / done * (size - done) if done else None

@@ -101,15 +101,15 @@ def assign_ports(ctx: Context, disks: Sequence[Disk]) -> list[Disk]:
     def edit(draft: Draft) -> list[Disk]:
         return [draft.number_disk(disk) for disk in disks]
 
-    numbered = ctx.store.change("disk-ports", ctx.author, edit)
+    numbered_disks = ctx.store.change("disk-ports", ctx.author, edit)
 
     def undo(draft: Draft) -> None:
-        for port in map(drbd.port, numbered):
+        for port in map(drbd.port, numbered_disks):
             if port is not None:
                 draft.release_port(port)
 
     ctx.undo.callback(ctx.store.change, "disk-ports-undone", ctx.author, undo)
-    return numbered
+    return numbered_disks
 
 
 def create_part(

@@ -49,19 +49,19 @@ def grow(ctx: Context, instance: Instance, disk: Disk, what: str, added: int) ->
     nodes = disks.nodes_of(ctx.config, disk, instance.primary_node)
     for node in nodes:
         _grow_on_node(ctx, disk, node, added, dry_run=True, backing=True)
-    grown: list[str] = []
+    grown_nodes: list[str] = []
     for node in nodes:
         try:
             _grow_on_node(ctx, disk, node, added, dry_run=False, backing=True)
         except errors.GanetiError as err:
-            if not grown:
+            if not grown_nodes:
                 raise
             raise errors.OpExecError(
-                f"{what} has grown on {', '.join(grown)}, but not on {node.name}:"
+                f"{what} has grown on {', '.join(grown_nodes)}, but not on {node.name}:"
                 f" {errors.text(err)}. Nothing is lost, and the guest sees the old size;"
                 " remove the cause and grow the disk again"
             ) from err
-        grown.append(node.name)
+        grown_nodes.append(node.name)
     _grow_on_node(ctx, disk, nodes[-1], added, dry_run=False, backing=False)
     wipe.part(ctx, instance, disk, disk.size, added)
     larger = disks.larger_disk(disk, added)

@@ -162,7 +162,7 @@ class _Watch:
         #: since when disks are degraded and nothing is on its way
         self._degraded_since: float | None = None
         #: disk -> percent and time of the last line about it
-        self._told: dict[str, tuple[float, float]] = {}
+        self._logged: dict[str, tuple[float, float]] = {}
 
     def run(self) -> Outcome:
         while True:
@@ -201,7 +201,7 @@ class _Watch:
         """A line for each disk that has moved, or was not spoken of for a minute."""
         now = self._ctx.clock.monotonic()
         for name, percent in state.running.items():
-            before, then = self._told.get(name, (percent, None))
+            before, then = self._logged.get(name, (percent, None))
             if then is not None and percent - before < _STEP and now - then < _SILENCE:
                 continue
             text = f"- device {name}: {percent:5.2f}% done, "
@@ -213,7 +213,7 @@ class _Watch:
             if then is not None and now > then:
                 text += f", {(percent - before) / 100 * self._sizes[name] / (now - then):.1f} MiB/s"
             self._ctx.log(text)
-            self._told[name] = (percent, now)
+            self._logged[name] = (percent, now)
 
     def _is_broken(self, state: State) -> bool:
         if state.running or not state.degraded:
