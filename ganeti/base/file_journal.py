@@ -175,8 +175,8 @@ class LateWriter:
             try:
                 self._catch_up()
             except (OSError, errors.GanetiError) as err:
-                why = files.failure(err) if isinstance(err, OSError) else err
-                _LOG.error("files do not follow their journal, trying again: %s", why)
+                reason = files.failure(err) if isinstance(err, OSError) else err
+                _LOG.error("files do not follow their journal, trying again: %s", reason)
                 with self._cond:
                     self._news += 1
                     self._cond.wait_for(lambda: self._stopping, RETRY_AFTER)

@@ -48,9 +48,9 @@ def exposure(path: str) -> str | None:
         places = [(place, _openness(os.lstat(place))) for place in _way(path)]
     except OSError as err:
         return f"{path} cannot be read: {err.strerror}"
-    for place, why in places:
-        if why is not None:
-            return f"{path} is not safe: {place} {why}"
+    for place, reason in places:
+        if reason is not None:
+            return f"{path} is not safe: {place} {reason}"
     return None
 
 

@@ -66,9 +66,9 @@ def run(
 def _run_one(
     script: Path, env: Mapping[str, str], limit: float, left: float, scratch: Path
 ) -> tuple[Result, str]:
-    why = f"the {limit:g} s that all hooks of a phase have together are over"
+    reason = f"the {limit:g} s that all hooks of a phase have together are over"
     if left <= 0:
-        return Result.FAIL, f"not started: {why}"
+        return Result.FAIL, f"not started: {reason}"
     # A file, because it keeps the order of both outputs, and a program that a hook leaves
     # behind cannot hold it open against us.
     with tempfile.NamedTemporaryFile(prefix="hook-", dir=scratch) as output:
@@ -80,7 +80,7 @@ def _run_one(
             return Result.FAIL, errors.text(err)
         text = _tail(Path(output.name))
     if result.timed_out:
-        return Result.FAIL, f"{text}\nkilled: {why}".strip()
+        return Result.FAIL, f"{text}\nkilled: {reason}".strip()
     return (Result.SUCCESS if result.ok else Result.FAIL), text
 
 

@@ -62,9 +62,9 @@ def list_refusals(facts: Facts, target: Version) -> list[str]:
 
 
 def _find_refusals(facts: Facts, target: Version) -> Iterator[str]:
-    for name, why in sorted(facts.silent.items()):
+    for name, reason in sorted(facts.silent.items()):
         yield (
-            f"{name} does not answer ({why}): repair it, or mark it as offline with"
+            f"{name} does not answer ({reason}): repair it, or mark it as offline with"
             f" 'gnt-node modify --offline yes {name}'; then it follows when it returns"
         )
     for name, state in sorted(facts.nodes.items()):

@@ -242,6 +242,6 @@ class Store:
         try:
             self.checkpoint()
         except OSError as err:
-            why = files.failure(err)
-            _LOG.error("no checkpoint at the end, the journal has everything: %s", why)
+            reason = files.failure(err)
+            _LOG.error("no checkpoint at the end, the journal has everything: %s", reason)
         self._journal.close()

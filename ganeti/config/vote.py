@@ -70,8 +70,8 @@ def explain_missing_answers(
     """
     mine = answers.get(own.node.uuid)
     if len(_voters(config)) > 1 and (mine is None or not mine.ok):
-        why = "no answer" if mine is None or mine.error is None else errors.text(mine.error)
-        return f"the node daemon of this node must run and agree ({why})"
+        reason = "no answer" if mine is None or mine.error is None else errors.text(mine.error)
+        return f"the node daemon of this node must run and agree ({reason})"
     groups = [("nodes", _voters(config), False)] if vote else []
     for what, nodes, with_copy in (*groups, ("master candidates", _candidates(config), True)):
         silent = [

@@ -154,9 +154,9 @@ def _secondary(
     item = next((one for one in cluster.instances if one.name == name), None)
     if item is None:
         return Answer(False, f"there is no instance '{name}'", [])
-    node, why = choose_secondary(cluster, item, frozenset(leaving or ()))
-    if why is not None:
-        return Answer(False, why.text, [])
+    node, reason = choose_secondary(cluster, item, frozenset(leaving or ()))
+    if reason is not None:
+        return Answer(False, reason.text, [])
     return Answer(True, f"{name} gets {node}", node if leaving is None else [node])
 
 

@@ -60,8 +60,8 @@ class State:
         tags = next((g.tags for g in self.cluster.groups if g.uuid == group), ())
         return [item.tags, tags, self.cluster.tags]
 
-    def submit(self, opcodes: list[JsonObject], why: str, key: str | None = None) -> int:
-        common = execute.add_reason(self.values, "harep", why)
+    def submit(self, opcodes: list[JsonObject], reason: str, key: str | None = None) -> int:
+        common = execute.add_reason(self.values, "harep", reason)
         return self.client.submit_job([op | common for op in opcodes], key)
 
     def retag(self, item: Instance, old: Repair | None, new: Repair | None) -> None:
@@ -198,9 +198,9 @@ def _opcodes(state: State, item: Instance, kind: Type) -> tuple[list[JsonObject]
     if kind is Type.FAILOVER:
         return [{"OP_ID": "OP_INSTANCE_FAILOVER", **name}], f"starts on {item.secondary}"
     if kind is Type.FIX_STORAGE:
-        node, why = choose_secondary(state.cluster, item, frozenset({item.secondary}))
-        if why is not None:
-            raise RepairError(why.text)
+        node, reason = choose_secondary(state.cluster, item, frozenset({item.secondary}))
+        if reason is not None:
+            raise RepairError(reason.text)
         _take_place(state, item, (item.primary, node))
         change = {"mode": "replace_new_secondary", "disks": [], "remote_node": node}
         return [{"OP_ID": "OP_INSTANCE_REPLACE_DISKS", **name, **change}], f"mirrors to {node}"

@@ -116,8 +116,8 @@ def _find(head: bytes, read: Callable[[int, int], bytes], *, raw: bool) -> Found
     return Found("raw", None)
 
 
-def make_refusal(why: str) -> errors.OpPrereqError:
-    return errors.make_invalid_error(f"the image is refused: {why}")
+def make_refusal(reason: str) -> errors.OpPrereqError:
+    return errors.make_invalid_error(f"the image is refused: {reason}")
 
 
 def _check_qcow2(head: bytes) -> int:

@@ -126,8 +126,8 @@ class JobFiles:
             )
 
     def _cannot_write(self, err: OSError) -> errors.JobQueueError:
-        why = errors.text(files.failure(err))
-        return errors.JobQueueError(f"cannot write the job queue in {self.directory}: {why}")
+        reason = errors.text(files.failure(err))
+        return errors.JobQueueError(f"cannot write the job queue in {self.directory}: {reason}")
 
     def close(self) -> None:
         """Bring all files up to date and release the lock. Idempotent."""

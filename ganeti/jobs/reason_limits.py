@@ -35,8 +35,8 @@ def obstacle(
         others = tuple(sorted(set(running.get(text, ())) - {job.id}))
         if len(others) >= limit:
             names = join_names(str(job_id) for job_id in others)
-            why = f"its reason '{text:.200}' lets {limit} such jobs run at a time, now {names}"
-            return why, others
+            reason = f"its reason '{text:.200}' lets {limit} such jobs run at a time, now {names}"
+            return reason, others
     return None
 
 

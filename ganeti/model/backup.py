@@ -186,7 +186,7 @@ def is_instance(text: str) -> bool:
     return _INSTANCE.fullmatch(text) is not None
 
 
-def make_damaged(backup: str, instance: str, why: str) -> Manifest:
+def make_damaged(backup: str, instance: str, reason: str) -> Manifest:
     """What is known of a backup whose file cannot be read."""
     begun = 0.0
     with contextlib.suppress(ValueError):
@@ -197,7 +197,7 @@ def make_damaged(backup: str, instance: str, why: str) -> Manifest:
         instance_uuid=InstanceUuid(""),
         time=begun,
         mode=Mode.FULL,
-        damage=why,
+        damage=reason,
     )
 
 

@@ -79,8 +79,8 @@ def read_settings(path: Path) -> Settings:
             f" {_ENDPOINTS}=https://HOST:{_PORT},..."
         ) from None
     except (OSError, UnicodeDecodeError) as err:
-        why = err.strerror if isinstance(err, OSError) else "it is not a text"
-        raise errors.ParameterError(f"{path} cannot be read: {why}") from err
+        reason = err.strerror if isinstance(err, OSError) else "it is not a text"
+        raise errors.ParameterError(f"{path} cannot be read: {reason}") from err
     try:
         return _parse_settings(text)
     except errors.ParameterError as err:

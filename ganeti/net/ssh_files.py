@@ -136,9 +136,9 @@ def derive_public(private: Path) -> str:
     words = ["ssh-keygen", "-y", "-P", "", "-f", str(private)]
     result = process.run(words, timeout=_PATIENCE)
     if not result.ok:
-        why = (result.stderr.strip() or result.explain()).splitlines()[-1]
+        reason = (result.stderr.strip() or result.explain()).splitlines()[-1]
         raise errors.OpExecError(
-            f"the key {private} cannot be used without being asked for its passphrase ({why});"
+            f"the key {private} cannot be used without being asked for its passphrase ({reason});"
             " a cluster that manages SSH needs a key of root without one"
         )
     return result.stdout.strip()

@@ -41,8 +41,8 @@ def run(paths: Paths, command: Sequence[str], body: bytes) -> None:
         CommandError: it is missing, not safe, failed or took too long.
     """
     program = str(paths.notify_commands / command[0])
-    if (why := programs.flaw(program)) is not None:
-        raise errors.CommandError(f"{why} (on this node)")
+    if (reason := programs.flaw(program)) is not None:
+        raise errors.CommandError(f"{reason} (on this node)")
     result = process.run(
         [program, *command[1:]],
         timeout=TIMEOUT,

@@ -134,9 +134,9 @@ class Chooser:
         for group in self._cluster.groups:
             if wish.group not in (None, group.name, group.uuid):
                 continue
-            why = self._explain_closed(group, wish)
-            if why:
-                yield group, why
+            reason = self._explain_closed(group, wish)
+            if reason:
+                yield group, reason
                 continue
             filler = self._filler(group)
             filler.within = mask_nodes(filler.layout, wish.only)
@@ -148,8 +148,8 @@ class Chooser:
             return choice
         given = hints.find(wish.item, self._list_open_layouts(wish), make_mask(wish), self._rules)
         given += self._find_elsewhere(wish)
-        why = Refusal(wish.item.name, choice.refusal.groups, tuple(given))
-        return Choice((), "", 0.0, why)
+        reason = Refusal(wish.item.name, choice.refusal.groups, tuple(given))
+        return Choice((), "", 0.0, reason)
 
     def _find_elsewhere(self, wish: Wish) -> list[Hint]:
         """Whether only the restriction of the wish is in the way."""
@@ -180,9 +180,11 @@ class Chooser:
         """Why nothing of this kind goes to a group at all; "" when it may."""
         if group.alloc_policy not in _ORDER and wish.group is None:
             return "is unallocable"
-        why = "" if wish.ignore_policy else explain_policy_refusal(self._cluster, group, wish.item)
-        if why:
-            return why
+        reason = (
+            "" if wish.ignore_policy else explain_policy_refusal(self._cluster, group, wish.item)
+        )
+        if reason:
+            return reason
         if not wish.networks.issubset(group.networks):
             return "is not connected to the network of a NIC"
         return "" if self._filler(group).layout.board.online.any() else "has no node that is online"
@@ -286,7 +288,7 @@ def explain_policy_refusal(cluster: Cluster, group: Group, item: Instance) -> st
         "nics": [item.nics],
         "spindles": [item.spindle_use],
     }
-    why = ""
+    reason = ""
     for least, most in policy.bounds:
         wrong = [
             f"{name.replace('_', ' ')} {value} is not between "
@@ -297,5 +299,5 @@ def explain_policy_refusal(cluster: Cluster, group: Group, item: Instance) -> st
         ]
         if not wrong:
             return ""
-        why = why or "; ".join(wrong)
-    return why
+        reason = reason or "; ".join(wrong)
+    return reason

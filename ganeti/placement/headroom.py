@@ -108,10 +108,10 @@ def _measure_group(cluster: Cluster, group: Group, wanted: Wanted) -> Headroom:
         "instances": int(board.uses.real.sum()),
         "reservations": int((~board.uses.real).sum()),
     }
-    why = _explain_closed(group, wanted, policy.templates, online)
-    if why:
+    reason = _explain_closed(group, wanted, policy.templates, online)
+    if reason:
         nothing = Fits.from_count(standard, 0, wanted)
-        return Headroom(**facts, normal=nothing, normal_end=None, closed=why)
+        return Headroom(**facts, normal=nothing, normal_end=None, closed=reason)
     # A node that is alone can never be replaced, so there is nothing to keep for it.
     rules = Rules(survive=online > 1)
     normal = capacity.fill(layout, standard, rules)

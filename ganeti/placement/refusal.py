@@ -153,9 +153,9 @@ class Refusal:
 
     @property
     def text(self) -> str:
-        why = "; ".join(group.text for group in self.groups) or "there is no group"
+        reason = "; ".join(group.text for group in self.groups) or "there is no group"
         ways = ", or ".join(hint.text for hint in self.hints)
-        return f"{why}; it would fit if you {ways}" if ways else why
+        return f"{reason}; it would fit if you {ways}" if ways else reason
 
     def data(self) -> JsonObject:
         """For JSON: names and amounts, no sentences that need reading."""
@@ -197,11 +197,11 @@ def explain_nodes(
 
 
 def _reason(seats: Seats, node: int, able: Bools | None, weak: frozenset[int]) -> str:
-    why = FAILURES[seats.primary_failures[node]]
-    if why == Failure.TAGS:
+    reason = FAILURES[seats.primary_failures[node]]
+    if reason == Failure.TAGS:
         return "runs an instance with the same exclusion tag"
-    if why:
-        return f"is refused: {why}"
+    if reason:
+        return f"is refused: {reason}"
     if able is None or not able.any():
         return "has no second node for the mirror"
     after = seats.layout.move(

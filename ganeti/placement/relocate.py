@@ -323,8 +323,8 @@ def change_group(
     for item in _order(items):
         own = group_of.get(item.primary)
         if item.mirror is Mirror.NONE:
-            why = f"its disks are on one node (template {item.template}); see gnt-instance move"
-            failed.append((item.name, why))
+            reason = f"its disks are on one node (template {item.template}); see gnt-instance move"
+            failed.append((item.name, reason))
             continue
         goals = [
             group

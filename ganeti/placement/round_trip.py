@@ -55,25 +55,25 @@ def plan_return(
     }
     todo = [name for name in _order(items, homes) if _places(items[name]) != tuple(homes[name])]
     entries: list[Entry] = []
-    why: dict[str, str] = {}
+    reason: dict[str, str] = {}
     moving = True
     while moving and todo:
         moving = False
         for name in list(todo):
             uuid = group_of.get(items[name].primary, "")
             if uuid not in layouts:
-                why[name] = "it has no node"
+                reason[name] = "it has no node"
                 continue
             found = _home(layouts[uuid], items[name], tuple(homes[name]))
             if isinstance(found, str):
-                why[name] = found
+                reason[name] = found
                 continue
             layouts[uuid], entry = found
             entries.append(entry)
             todo.remove(name)
             moving = True
     return Trip(
-        agenda.order_entries(entries, aside=nodes), tuple((name, why[name]) for name in todo)
+        agenda.order_entries(entries, aside=nodes), tuple((name, reason[name]) for name in todo)
     )
 
 
@@ -85,9 +85,9 @@ def _order(items: Mapping[str, Instance], names: Iterable[str]) -> list[str]:
 
 def _home(layout: Layout, item: Instance, goal: tuple[str, ...]) -> tuple[Layout, Entry] | str:
     board = layout.board
-    why = recheck.explain_refusal(layout, item.name, goal)
-    if why:
-        return why
+    reason = recheck.explain_refusal(layout, item.name, goal)
+    if reason:
+        return reason
     index = board.instance_index[item.name]
     rows = [board.node_index[name] for name in goal]
     way = recheck.way(layout, index, rows)

@@ -24,8 +24,8 @@ def choose_secondary(
     if place is None or group is None:
         return "", _refuse(item, "", "it has no node")
     if item.mirror is Mirror.NONE and item.template != "plain":
-        why = f"disk template {item.template} has no secondary node"
-        return "", _refuse(item, group.name, why)
+        reason = f"disk template {item.template} has no secondary node"
+        return "", _refuse(item, group.name, reason)
     if item.mirror is not Mirror.EVERY_NODE:
         changed = dataclasses.replace(item, template="drbd")
         others = tuple(changed if one.name == item.name else one for one in cluster.instances)
@@ -56,8 +56,8 @@ def _find_best(layout: Layout, index: int, leaving: frozenset[str]) -> str:
 def _refuse(
     item: Instance,
     group: str,
-    why: str,
+    reason: str,
     nodes: tuple[refusal.NodeRefusal, ...] = (),
     given: list[refusal.Hint] | None = None,
 ) -> Refusal:
-    return Refusal(item.name, (GroupRefusal(group, why, nodes=nodes),), tuple(given or ()))
+    return Refusal(item.name, (GroupRefusal(group, reason, nodes=nodes),), tuple(given or ()))

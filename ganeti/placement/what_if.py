@@ -133,7 +133,7 @@ def _empty_nodes(cluster: Cluster, gone: set[str], *, primaries_only: bool = Fal
     found = relocate.evacuate(cluster, concerned, mode, frozenset(gone))
     places = {moved.name: moved.nodes for moved in found.moved}
     notes = [f"{name} would go to {' and '.join(nodes)}" for name, nodes in places.items()]
-    notes += [f"{name} would have no place: {why}" for name, why in found.failed]
+    notes += [f"{name} would have no place: {reason}" for name, reason in found.failed]
     return Supposed(
         place_instances(cluster, places), tuple(notes), tuple(name for name, _why in found.failed)
     )

@@ -114,13 +114,13 @@ class Consoles:
                 if not viewer.ticket.may_stay():
                     line.drop(viewer, BAD_TICKET, "the session has ended")
 
-    def reject(self, connection: Detached, upgrade: Upgrade, code: int, why: str) -> None:
+    def reject(self, connection: Detached, upgrade: Upgrade, code: int, reason: str) -> None:
         """Accept a WebSocket only to say why it is closed."""
-        self.loop.call_soon(lambda: self._say_goodbye(WebSocket(connection, upgrade), code, why))
+        self.loop.call_soon(lambda: self._say_goodbye(WebSocket(connection, upgrade), code, reason))
 
-    def _say_goodbye(self, socket: WebSocket, code: int, why: str) -> None:
+    def _say_goodbye(self, socket: WebSocket, code: int, reason: str) -> None:
         """Close after the client has taken the reason, or has had time enough."""
-        socket.finish(code, why)
+        socket.finish(code, reason)
         timer = self.loop.call_later(_FAREWELL, lambda: finish())
 
         def finish() -> None:
@@ -173,11 +173,11 @@ class Consoles:
     def forget(self, line: _Line) -> None:
         self._lines.discard(line)
 
-    def part(self, viewer: Viewer, code: int, why: str) -> None:
+    def part(self, viewer: Viewer, code: int, reason: str) -> None:
         """A viewer leaves: say why, and have it noted."""
         self.loop.forget(viewer.socket)
-        self._say_goodbye(viewer.socket, code, why)
-        self.note(viewer, "closed", why=why, seconds=round(SYSTEM.monotonic() - viewer.began))
+        self._say_goodbye(viewer.socket, code, reason)
+        self.note(viewer, "closed", why=reason, seconds=round(SYSTEM.monotonic() - viewer.began))
 
     def note(self, viewer: Viewer, what: str, **more: object) -> None:
         """Let the master note who opened or closed a console."""
@@ -246,17 +246,17 @@ class _Line:
         code = NODE_AWAY if isinstance(err, errors.RpcError) else GUEST_ENDED
         self.end(code, errors.text(err))
 
-    def drop(self, viewer: Viewer, code: int, why: str, *, keep: bool = False) -> None:
+    def drop(self, viewer: Viewer, code: int, reason: str, *, keep: bool = False) -> None:
         """One viewer leaves; the line ends with the last one unless it is kept for another."""
         if viewer not in self.viewers:
             return
         self.viewers.remove(viewer)
-        self._hub.part(viewer, code, why)
+        self._hub.part(viewer, code, reason)
         shared = keep and self._ticket.kind == "serial"
         if not self.viewers and not shared:
-            self.end(code, why)
+            self.end(code, reason)
 
-    def end(self, code: int, why: str) -> None:
+    def end(self, code: int, reason: str) -> None:
         """Hang up on the guest and on all who look at it. Idempotent."""
         if self._ended:
             return
@@ -268,7 +268,7 @@ class _Line:
             self._guest.close()
         left, self.viewers = self.viewers, []
         for viewer in left:
-            self._hub.part(viewer, code, why)
+            self._hub.part(viewer, code, reason)
 
     # bytes
 

@@ -193,13 +193,13 @@ class Sessions:
         for session in [*self._by_digest.values()]:
             self._identify(session)
 
-    def _end(self, sessions: Iterable[Session], why: str) -> None:
+    def _end(self, sessions: Iterable[Session], reason: str) -> None:
         ended = False
         for session in sessions:
             with self._mutex:
                 mine = self._by_digest.pop(session.digest, None) is session
             if mine:
-                log.info("session %s of %s: %s", session.id, session.user, why)
+                log.info("session %s of %s: %s", session.id, session.user, reason)
             ended |= mine
         if ended:
             self.on_end()

@@ -248,8 +248,8 @@ class Burnin:
             result.seconds.append(end[0] - start[0] + (end[1] - start[1]) / 1e6)
         if status != "success":
             reasons = [errors.text(e) for e in map(errors.decode, results) if e is not None]
-            why = reasons[0] if reasons else status
-            result.failures.append(f"{at.name}: job {job_id}: {why}")
+            reason = reasons[0] if reasons else status
+            result.failures.append(f"{at.name}: job {job_id}: {reason}")
 
     def _show(self, at: Place, log: LogEntry) -> None:
         if self._options.verbose and log[2] == "message":
@@ -267,16 +267,16 @@ class Burnin:
     def _ask_guest(self, result: Result, name: str) -> None:
         """Wait until a guest answers with its own name."""
         end = self._clock.monotonic() + self._options.net_timeout
-        why = "no answer"
+        reason = "no answer"
         while self._clock.monotonic() < end:
             try:
                 if (answer := _hostname(name)) == name:
                     return
-                why = f"it says that it is {answer[:80]!r}"
+                reason = f"it says that it is {answer[:80]!r}"
             except (OSError, http.client.HTTPException) as err:
-                why = str(err)
+                reason = str(err)
             self._clock.sleep(1.0)
-        result.failures.append(f"{name}: http://{name}/hostname.txt: {why}")
+        result.failures.append(f"{name}: http://{name}/hostname.txt: {reason}")
 
     def _confd(self) -> None:
         """Ask ganeti-confd who the master is and where instances are, if it runs here."""

@@ -160,22 +160,22 @@ class OneMove:
 
     # failures
 
-    def _give_up(self, job: int, why: Exception) -> None:
+    def _give_up(self, job: int, reason: Exception) -> None:
         """End the import; the guest continues in the source cluster if it cannot run elsewhere."""
-        text = errors.text(why)
+        text = errors.text(reason)
         try:
             status = self._end_import(job)
         except GanetiApiError as err:
             raise errors.OpExecError(
                 f"{text}; what became of job {job} of the target cluster is not known"
                 f" ({errors.text(err)}): look there before you start the instance"
-            ) from why
+            ) from reason
         if status == JOB_STATUS_SUCCESS:
             raise errors.OpExecError(
                 f"{text}; nevertheless job {job} of the target cluster succeeded: check the"
                 " instance there, and remove it in one of the clusters"
-            ) from why
-        raise errors.OpExecError(f"{text}{self._start_again()}") from why
+            ) from reason
+        raise errors.OpExecError(f"{text}{self._start_again()}") from reason
 
     def _end_import(self, job: int) -> str:
         status = self._way.target.Wait(job, timeout=0)["status"]

@@ -152,8 +152,8 @@ def decide(group: Group, memory: Memory, moment: float) -> Iterator[Action]:
         memory.forget(Kind.CLEANUP, instance.name, moment)
         where = [name for name in instance.nodes if name in booted]
         if where and instance.disks_active and group.all_answer(instance):
-            why = f"node {', '.join(where)} was rebooted"
-            yield Action(activate_disks(instance), instance.name, why)
+            reason = f"node {', '.join(where)} was rebooted"
+            yield Action(activate_disks(instance), instance.name, reason)
 
 
 def activate_disks(instance: Instance) -> Mapping[str, Any]:
@@ -182,9 +182,9 @@ def _restart(instance: Instance, group: Group, memory: Memory) -> Iterator[Actio
         )
         return
     op = {"OP_ID": "OP_INSTANCE_STARTUP", **identify(instance)}
-    why = "the instance should run and is down"
+    reason = "the instance should run and is down"
     order = get_order(instance.tags)
-    yield Action(op, instance.name, why, Kind.RESTART, instance.primary, order)
+    yield Action(op, instance.name, reason, Kind.RESTART, instance.primary, order)
 
 
 def _was_stopped_inside(instance: Instance) -> bool:
@@ -202,8 +202,8 @@ def _clean_up(instance: Instance, memory: Memory) -> Iterator[Action]:
         "admin_state_source": AdminStateSource.USER.value,
         "force": True,
     }
-    why = "the user of the instance stopped it"
-    yield Action(op, instance.name, why, Kind.CLEANUP)
+    reason = "the user of the instance stopped it"
+    yield Action(op, instance.name, reason, Kind.CLEANUP)
 
 
 def identify(instance: Instance) -> dict[str, str]:

@@ -94,8 +94,8 @@ def _act(
         if name in known
         and not any(group.boots.get(node, "") is None for node in known[name].nodes)
     ]
-    why = now.reason("disks of the instance are not active")
-    ops = [{**instances.activate_disks(instance), "reason": why} for instance in todo]
+    reason = now.reason("disks of the instance are not active")
+    ops = [{**instances.activate_disks(instance), "reason": reason} for instance in todo]
     problems = []
     for instance, submitted in zip(todo, now.submit(ops)):
         if submitted.job_id is None:

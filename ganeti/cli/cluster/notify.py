@@ -36,8 +36,8 @@ def _read(path: str) -> str:
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as err:
-        why = err.strerror if isinstance(err, OSError) else "is not a text file in UTF-8"
-        raise errors.make_invalid_error(f"{path}: {why}") from err
+        reason = err.strerror if isinstance(err, OSError) else "is not a text file in UTF-8"
+        raise errors.make_invalid_error(f"{path}: {reason}") from err
     return text.rstrip("\n")
 
 

@@ -207,8 +207,8 @@ def _balance_lines(found: Fields, *, explain: bool) -> Iterator[str]:
     for group in found["groups"]:
         head = f"Group {group['group']}: "
         if not group["moves"]:
-            why = "no move fits the limits" if group["limited"] else "nothing to do"
-            yield f"{head}{why}, score {group['score']:.4f}"
+            reason = "no move fits the limits" if group["limited"] else "nothing to do"
+            yield f"{head}{reason}, score {group['score']:.4f}"
             continue
         copied = sum(move["copied"] for move in group["moves"])
         yield (

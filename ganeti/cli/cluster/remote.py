@@ -101,8 +101,8 @@ def copyfile(call: Call) -> None:
     )
     failed = [(name, res) for name, res in zip(names, results, strict=True) if not res.ok]
     for name, result in failed:
-        why = (result.stderr or result.stdout).strip() or result.explain()
-        notices.say(f"Copy of file {path} to node {name} failed: {why}")
+        reason = (result.stderr or result.stdout).strip() or result.explain()
+        notices.say(f"Copy of file {path} to node {name} failed: {reason}")
     if failed:
         raise Exit(1)
 

@@ -115,8 +115,8 @@ def _treat_disks(
 ) -> int:
     """Report which disks of a group are missing and activate inactive disks; the exit code."""
     code = 0
-    for node, why in sorted(unreachable.items()):
-        print(f"Error gathering data on node {node}: {why}")
+    for node, reason in sorted(unreachable.items()):
+        print(f"Error gathering data on node {node}: {reason}")
         code = 1
     for instance in inactive:
         if instance in missing:

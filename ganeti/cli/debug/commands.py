@@ -96,8 +96,8 @@ def _read_ops(call: Call, name: str) -> list[jobs.WireOp]:
     try:
         data = jsonio.loads(Path(name).read_bytes())
     except (OSError, errors.ParseError) as err:
-        why = err.strerror if isinstance(err, OSError) else err
-        raise errors.make_invalid_error(f"Cannot read opcodes from '{name}': {why}") from err
+        reason = err.strerror if isinstance(err, OSError) else err
+        raise errors.make_invalid_error(f"Cannot read opcodes from '{name}': {reason}") from err
     if not (isinstance(data, list) and all(isinstance(item, dict) for item in data)):
         raise errors.make_invalid_error(f"'{name}' is not a list of opcodes")
     return [jobs.build(call, str(item.get("OP_ID")), **_omit(item, "OP_ID")) for item in data]

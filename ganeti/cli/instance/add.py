@@ -102,8 +102,8 @@ def _read(path: str) -> list[jobs.WireOp]:
     try:
         found = jsonio.loads(Path(path).read_bytes())
     except (OSError, errors.ParseError) as err:
-        why = err.strerror if isinstance(err, OSError) else errors.text(err)
-        raise errors.make_invalid_error(f"Cannot read instances from '{path}': {why}") from err
+        reason = err.strerror if isinstance(err, OSError) else errors.text(err)
+        raise errors.make_invalid_error(f"Cannot read instances from '{path}': {reason}") from err
     if not isinstance(found, list) or not found:
         raise errors.make_invalid_error(
             f"'{path}' must hold a JSON list of objects, one for each instance"

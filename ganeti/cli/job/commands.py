@@ -62,8 +62,8 @@ def show_logs(call: Call) -> int:
         info.show(call, [dict(zip(keys, line)) for line in found["lines"]])
     for node in found["cut"]:
         notices.say(f"Node {node}: older lines are left out")
-    for node, why in sorted(found["failed"].items()):
-        notices.say(f"Node {node} told nothing: {why}")
+    for node, reason in sorted(found["failed"].items()):
+        notices.say(f"Node {node} told nothing: {reason}")
     return 1 if found["failed"] else 0
 
 

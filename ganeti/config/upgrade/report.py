@@ -44,8 +44,8 @@ class Report:
     def note_change(self, path: str, text: str) -> None:
         self.changes.append(Change(Kind.CHANGED, path, text))
 
-    def note_drop(self, path: str, why: str) -> None:
-        self.changes.append(Change(Kind.DROPPED, path, why))
+    def note_drop(self, path: str, reason: str) -> None:
+        self.changes.append(Change(Kind.DROPPED, path, reason))
 
     def note_unknown(self, path: str) -> None:
         """A key that no version knows; it is left out."""

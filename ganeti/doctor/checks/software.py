@@ -50,9 +50,9 @@ def basics(facts: Software) -> Iterator[Finding]:
         )
     else:
         yield ok("python", f"Python {shown}")
-    broken = [(each, why) for each in facts.libraries if (why := _flaw(each))]
-    for each, why in broken:
-        yield fail("libraries", f"{each.name} {why}", _reinstall(facts))
+    broken = [(each, reason) for each in facts.libraries if (reason := _flaw(each))]
+    for each, reason in broken:
+        yield fail("libraries", f"{each.name} {reason}", _reinstall(facts))
     if facts.libraries and not broken:
         yield ok("libraries", f"{len(facts.libraries)} libraries of Python")
     yield from _packages(facts)

@@ -146,8 +146,8 @@ class LxcHypervisor(Hypervisor):
         if not result.ok:
             with contextlib.suppress(errors.HypervisorError):
                 self._kill(name)
-            why = tools.explain_failed_start(result, path, known)
-            raise errors.HypervisorError(f"container {name} did not start: {why} (see {path})")
+            reason = tools.explain_failed_start(result, path, known)
+            raise errors.HypervisorError(f"container {name} did not start: {reason} (see {path})")
         try:
             for file, value in started.sysctls.items():
                 (_SYSCTL / file).write_text(value)

@@ -125,5 +125,5 @@ def _convert(name: str, found: object, shape: object) -> Any:
         raise _make_error(name, str(err)) from err
 
 
-def _make_error(name: str, why: str) -> errors.OpExecError:
-    return errors.OpExecError(f"the answer of allocator '{name}' cannot be used: {why}")
+def _make_error(name: str, reason: str) -> errors.OpExecError:
+    return errors.OpExecError(f"the answer of allocator '{name}' cannot be used: {reason}")

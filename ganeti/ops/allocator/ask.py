@@ -141,7 +141,8 @@ def place_many(
 
         placed, missing = builtin.place_all(ctx, new)
         return placed, {
-            handle: answers.Refused(why.text, why.data()) for handle, why in missing.items()
+            handle: answers.Refused(reason.text, reason.data())
+            for handle, reason in missing.items()
         }
     template = new[0].template if new else ""
     with ctx.boards.program_decision():

@@ -116,9 +116,11 @@ def place_all(
     return placed, missing
 
 
-def refusal_error(why: Refusal) -> errors.OpPrereqError:
+def refusal_error(reason: Refusal) -> errors.OpPrereqError:
     """The error of an instance without a place: text, code, and the refusal as data."""
-    return errors.make_resources_error(f"allocator 'hail' found no place: {why.text}", why.data())
+    return errors.make_resources_error(
+        f"allocator 'hail' found no place: {reason.text}", reason.data()
+    )
 
 
 def _wish(new: NewInstance, restrict_to: Sequence[str] | None) -> Wish:
@@ -153,13 +155,13 @@ def choose_other_node(ctx: Context, instance: Instance, template: str) -> Node:
         if item is None:
             raise errors.make_unknown_error(f"instance '{instance.handle}' is not known")
         leave = frozenset({item.secondary or item.primary})
-        name, why = choose_secondary(scene.cluster, item, leave)
+        name, reason = choose_secondary(scene.cluster, item, leave)
         if name:
             moved = item.secondary or item.mirror is not facts.Mirror.EVERY_NODE
             nodes = (item.primary, name) if moved else (name,)
             ctx.boards.claim(ctx.job.job_id, [_move_claim(item, nodes)])
-    if why is not None:
-        raise refusal_error(why)
+    if reason is not None:
+        raise refusal_error(reason)
     return ctx.config.node(name)
 
 

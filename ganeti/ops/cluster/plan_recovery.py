@@ -66,4 +66,4 @@ class ClusterPlanRecovery(PlannedOperation[OpClusterPlanRecovery, Node, JsonObje
 
 
 def _list_reasons(pairs: list[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"instance": name, "reason": why} for name, why in pairs]
+    return [{"instance": name, "reason": reason} for name, reason in pairs]

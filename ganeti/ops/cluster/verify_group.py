@@ -203,9 +203,9 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
 
     def _replica(self, report: Report, node: Node) -> None:
         """A candidate that answers must take what the master sends."""
-        why = self.ctx.services.replication_failure(node.uuid) if node.master_candidate else ""
-        if why:
-            text = f"it has no copy of the newest configuration and jobs: {why}"
+        reason = self.ctx.services.replication_failure(node.uuid) if node.master_candidate else ""
+        if reason:
+            text = f"it has no copy of the newest configuration and jobs: {reason}"
             report.error("ECLUSTERFILECHECK", "node", node.name, text)
 
     def _log_in(self, config: Config, report: Report, online: list[Node]) -> None:

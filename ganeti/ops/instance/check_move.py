@@ -35,9 +35,11 @@ class InstanceCheckMove(Operation[OpInstanceCheckMove, None]):
             self._check_present(view)
             group = view.config.groups[view.config.nodes[item.primary_node].group]
             layout = view.layout(group)
-            why = recheck.explain_refusal(layout, item.handle, op.to_nodes, must_gain=op.must_gain)
-            if why:
-                raise self._make_error(why)
+            reason = recheck.explain_refusal(
+                layout, item.handle, op.to_nodes, must_gain=op.must_gain
+            )
+            if reason:
+                raise self._make_error(reason)
             fact = layout.board.instances[layout.board.instance_index[item.handle]]
             primary, secondary = (*op.to_nodes, "")[:2]
             takes = replace(fact, primary=primary, secondary=secondary)
@@ -67,8 +69,8 @@ class InstanceCheckMove(Operation[OpInstanceCheckMove, None]):
                 " or does not answer"
             )
 
-    def _make_error(self, why: str) -> errors.OpPrereqError:
+    def _make_error(self, reason: str) -> errors.OpPrereqError:
         return errors.make_state_error(
-            f"{self.op.instance_name} is not moved to {' and '.join(self.op.to_nodes)}: {why}."
+            f"{self.op.instance_name} is not moved to {' and '.join(self.op.to_nodes)}: {reason}."
             " Make a new plan"
         )

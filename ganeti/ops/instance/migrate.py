@@ -75,11 +75,13 @@ class InstanceMigrate(
         power.primary(ctx, self.instance)
         target = self.found.node()
         info = power.query_running(ctx, self.instance)
-        why = self._explain_refusal(info, live=live)
-        if info is not None and why is None:
+        reason = self._explain_refusal(info, live=live)
+        if info is not None and reason is None:
             return self._plan_migration(live, target, info.memory)
-        self._refuse_failover(f"{why}", target, always=info is not None and self._always_fails_over)
-        ctx.log(f"Failing over instead of migrating: {why}")
+        self._refuse_failover(
+            f"{reason}", target, always=info is not None and self._always_fails_over
+        )
+        ctx.log(f"Failing over instead of migrating: {reason}")
         failover = Failover(
             ctx,
             self.instance,
@@ -118,16 +120,16 @@ class InstanceMigrate(
         balloon_to = migration_checks.check_target(ctx, self.instance, target, memory, allowed)
         return _Plan(live, target, memory=memory, balloon_to=balloon_to, sending=sending)
 
-    def _refuse_failover(self, why: str, target: Node, *, always: bool) -> None:
+    def _refuse_failover(self, reason: str, target: Node, *, always: bool) -> None:
         name = self.instance.name
         if local_disks.find(self.ctx.config, self.instance):
             raise errors.make_state_error(
-                f"instance {name} cannot be migrated: {why}; gnt-instance move -n {target.name}"
+                f"instance {name} cannot be migrated: {reason}; gnt-instance move -n {target.name}"
                 f" {name} copies its disks while it is stopped"
             )
         if not self.op.allow_failover and not always:
             raise errors.make_state_error(
-                f"instance {name} cannot be migrated: {why}; gnt-instance failover"
+                f"instance {name} cannot be migrated: {reason}; gnt-instance failover"
                 " stops it and starts it on the other node (--allow-failover does that now)"
             )
 

@@ -100,9 +100,11 @@ class InstanceMove(
     def _plan_live(self, source: Node, target: Node, memory: int) -> _Plan:
         ctx, op, name = self.ctx, self.op, self.instance.name
         local_disks.check(ctx, self.instance, target)
-        why = migration_checks.explain_refusal(ctx, self.instance, live=True)
-        if why is not None:
-            raise errors.make_state_error(f"instance {name} cannot be moved while it runs: {why}")
+        reason = migration_checks.explain_refusal(ctx, self.instance, live=True)
+        if reason is not None:
+            raise errors.make_state_error(
+                f"instance {name} cannot be moved while it runs: {reason}"
+            )
         allowed = migration_checks.Allowed(policy=op.ignore_ipolicy)
         migration_checks.check_target(ctx, self.instance, target, memory, allowed)
         sending = local_disks.Sending(op.bandwidth, op.give_up_after)

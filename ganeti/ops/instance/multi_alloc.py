@@ -112,13 +112,15 @@ class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, JsonObjec
         ]
         ids = ctx.job.submit(jobs) if jobs else []
         ctx.boards.hand_over(ctx.job.job_id, dict(zip(found, ids)))
-        for name, why in missing.items():
-            ctx.log(f"No place for {name}: {why.text or 'the allocator gives no reason'}")
+        for name, reason in missing.items():
+            ctx.log(f"No place for {name}: {reason.text or 'the allocator gives no reason'}")
         return {
             "jobs": [[True, job_id] for job_id in ids],
             "allocatable": list(found),
             "failed": list(missing),
-            "refusals": {name: why.data for name, why in missing.items() if why.data is not None},
+            "refusals": {
+                name: reason.data for name, reason in missing.items() if reason.data is not None
+            },
         }
 
 

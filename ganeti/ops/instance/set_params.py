@@ -142,17 +142,17 @@ class InstanceSetParams(
         """
         if not (self.op.disks or self.nic_changes):
             return False
-        why: str | None = "--no-hotplug was given"
+        reason: str | None = "--no-hotplug was given"
         if self.hotplug:
-            why = hotplug.obstacle(self.ctx, self.instance)
-        if why is None:
+            reason = hotplug.obstacle(self.ctx, self.instance)
+        if reason is None:
             return True
         if disks.devices(DdmFull.REMOVE, DdmFull.DETACH):
             raise errors.make_state_error(
                 f"a disk cannot be removed or detached while instance {self.instance.name} runs"
-                f" ({why}); stop the instance first"
+                f" ({reason}); stop the instance first"
             )
-        self.ctx.warn(f"the running guest is not changed before its next start: {why}")
+        self.ctx.warn(f"the running guest is not changed before its next start: {reason}")
         return False
 
     def _check_policy(self, plan: _Plan) -> None:
@@ -255,16 +255,16 @@ class InstanceSetParams(
             or self.plan.runs.vcpus == wanted
         ):
             return
-        why = "--no-hotplug was given"
+        reason = "--no-hotplug was given"
         if self.hotplug:
             try:
                 wire = annotate.instance(ctx.config, instance)
                 ctx.rpc.call_one(self.plan.primary, NodeCalls.instance_set_vcpus, wire)
             except errors.GanetiError as err:
-                why = errors.text(err)
+                reason = errors.text(err)
             else:
                 return
-        ctx.warn(f"the running guest has {wanted} processors after its next start: {why}")
+        ctx.warn(f"the running guest has {wanted} processors after its next start: {reason}")
 
     def _rows(self) -> list[Row]:
         found = [*self.plan.settings.rows]

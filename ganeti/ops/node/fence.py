@@ -99,10 +99,10 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, JsonObject]):
     def _start_elsewhere(self, proof: str) -> JsonObject:
         """Submit the jobs: the role of the node, unless it is known, then the failovers."""
         ctx, places = self.ctx, self._find_places(claim=True)
-        for name, why in places.left:
-            ctx.warn(f"instance {name} is not started elsewhere: {why}")
-        for name, why in places.roomless:
-            ctx.warn(f"instance {name} waits for room: {why}")
+        for name, reason in places.left:
+            ctx.warn(f"instance {name} is not started elsewhere: {reason}")
+        for name, reason in places.roomless:
+            ctx.warn(f"instance {name} waits for room: {reason}")
         starts = self._claim_starts(places.starts)
         names = join_names(start.instance.handle for start in starts)
         ctx.log(f"Instances that fail over: {names or 'none'}")
@@ -178,6 +178,6 @@ def _make_failovers(starts: list[failover_places.Start], first: int) -> list[lis
 def _list_left(places: failover_places.Places) -> list[dict[str, str]]:
     """All that do not start now, with the reason."""
     return [
-        *({"instance": name, "reason": why} for name, why in places.left),
-        *({"instance": name, "reason": f"no room: {why}"} for name, why in places.roomless),
+        *({"instance": name, "reason": reason} for name, reason in places.left),
+        *({"instance": name, "reason": f"no room: {reason}"} for name, reason in places.roomless),
     ]

@@ -131,7 +131,7 @@ class NodeMaintenance(
             "nodes": sorted(self._names),
             "on": self.op.on,
             "moves": [planned_moves.describe(*pair) for pair in zip(entries, ids)],
-            "stay": [{"instance": name, "reason": why} for name, why in self.plan.trip.stay],
+            "stay": [{"instance": name, "reason": reason} for name, reason in self.plan.trip.stay],
         }
 
 

@@ -48,9 +48,9 @@ def plan(
         if is_starting(item, node, has_ended):
             starting.append(item)
             continue
-        why = _refuse(config, node, item, now, everything=everything)
-        if why:
-            left.append((item.handle, why))
+        reason = _refuse(config, node, item, now, everything=everything)
+        if reason:
+            left.append((item.handle, reason))
         else:
             failovers.append(item)
     return Rescue(sort(failovers), left, starting)
@@ -62,9 +62,9 @@ def _refuse(config: Config, node: Node, item: Instance, now: float, *, everythin
         return "it is a reservation"
     if item.admin_state is not AdminState.UP:
         return f"it is marked as {item.admin_state}"
-    why = explain_staying(config, item, now, everything=everything)
-    if why or everything:
-        return why
+    reason = explain_staying(config, item, now, everything=everything)
+    if reason or everything:
+        return reason
     attempt = find_attempt(item, node)
     most = config.beparams(item).get("ha_attempts", BackendParams().ha_attempts)
     if attempt is not None and attempt.number >= most:

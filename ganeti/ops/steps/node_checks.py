@@ -147,14 +147,14 @@ def _check_free(
     left = max(0, free - kept.amount)
     if needed <= left:
         return
-    why = ""
+    reason = ""
     if kept.amount:
         more = f" and {len(kept.by) - 3} more" if len(kept.by) > 3 else ""
-        why = (
+        reason = (
             f" ({free}{measure} less {kept.amount}{measure} that are reserved for"
             f" {', '.join(kept.by[:3])}{more})"
         )
     raise errors.make_resources_error(
         f"not enough {kind} on node {node.name} for {what}: needed {needed}{measure},"
-        f" free {left}{measure}{why}"
+        f" free {left}{measure}{reason}"
     )

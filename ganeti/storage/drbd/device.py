@@ -280,10 +280,10 @@ class DrbdDevice(Device):
                 live = side.await_peer(min(seconds, _SECOND_WAIT))
                 if live.connection.has_peer:
                     return
-            why = kernel.reason()
-        if refused or why:
+            reason = kernel.reason()
+        if refused or reason:
             raise side.make_unusable_error(
-                live, SPLIT_BRAIN, why or "the two sides refuse each other"
+                live, SPLIT_BRAIN, reason or "the two sides refuse each other"
             )
         peer = side.wish.remote.word
         raise side.make_unusable_error(

@@ -131,11 +131,11 @@ class Side:
         )
 
     def make_unusable_error(
-        self, live: Live, what: Trouble | None, why: str = ""
+        self, live: Live, what: Trouble | None, reason: str = ""
     ) -> errors.BlockDeviceError:
         """The error for a disk in a wrong state, with the command that repairs it."""
         text = f"disk {self.uuid} (minor {self.minor}, {live})"
-        text += f": {why}" if why else ""
+        text += f": {reason}" if reason else ""
         if what is not None:
             repair = what.repair.replace("MINOR", str(self.minor))
             text += f"; {what.name}: {what.text}. To repair: {repair}"

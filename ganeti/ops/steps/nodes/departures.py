@@ -37,7 +37,7 @@ def departures(moves: Moves) -> list[Departure]:
         OpExecError: some instances have no place.
     """
     if moves.failed:
-        texts = [f"{name} ({why or 'no reason given'})" for name, why in moves.failed]
+        texts = [f"{name} ({reason or 'no reason given'})" for name, reason in moves.failed]
         raise errors.OpExecError(f"no place was found for {', '.join(texts)}")
     goals = {
         name: f"node(s) {', '.join(nodes)}" if nodes else f"group {group}"

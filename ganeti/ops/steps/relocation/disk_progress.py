@@ -49,8 +49,8 @@ class Progress:
         for uuid, name in self._names.items():
             if uuid not in known:
                 raise errors.OpExecError(f"{name} is not being sent any more")
-            if (why := known[uuid].error) is not None:
-                raise errors.OpExecError(f"{name} was not sent: {why}")
+            if (reason := known[uuid].error) is not None:
+                raise errors.OpExecError(f"{name} was not sent: {reason}")
         done, left = sum(disk.done for disk in found), sum(disk.left for disk in found)
         if self._least is None:
             self._before = (done, done + left)

@@ -119,8 +119,8 @@ class Migration:
                     self._ctx.log(summary(found))
                 return
             if found.status is not MigrationState.ACTIVE:
-                why = f": {found.error}" if found.error else ""
-                raise errors.OpExecError(f"the hypervisor gave it up{why}")
+                reason = f": {found.error}" if found.error else ""
+                raise errors.OpExecError(f"the hypervisor gave it up{reason}")
             if self._ctx.job.cancel_asked.is_set():
                 raise errors.JobCanceled("the migration was canceled")
             line = progress.make_line(found, self._ctx.clock.monotonic())
@@ -154,26 +154,26 @@ class Migration:
         )
         return settlement, settlement.run()
 
-    def _give_up(self, why: errors.GanetiError) -> None:
+    def _give_up(self, reason: errors.GanetiError) -> None:
         """End it in one of both ways; raises unless the instance turns out to have arrived."""
         ctx, name = self._ctx, self._instance.name
-        text = errors.text(why)
+        text = errors.text(reason)
         ctx.log(f"* the migration did not end well: {text}")
         try:
             settlement, found = self._settle()
         except errors.GanetiError as err:
             raise errors.OpExecError(
                 f"instance {name} was not migrated: {text}; and {errors.text(err)}"
-            ) from why
+            ) from reason
         if found is Verdict.TARGET:
             ctx.log(f"* it has arrived on {self._target.name} all the same")
             return
-        if isinstance(why, errors.JobCanceled) and found is Verdict.SOURCE:
-            raise why
+        if isinstance(reason, errors.JobCanceled) and found is Verdict.SOURCE:
+            raise reason
         try:
             self._report_lost(settlement, found, text)
         except errors.GanetiError as err:
-            raise err from why
+            raise err from reason
 
     def _report_lost(self, settlement: Settlement, found: Verdict, text: str) -> None:
         """Log where the instance is after a migration that did not reach the target."""

@@ -154,7 +154,7 @@ class Settlement:
         except errors.GanetiError as err:
             return self._judge_target(err, committed=committed)
 
-    def _judge_target(self, why: errors.GanetiError, *, committed: bool) -> Target:
+    def _judge_target(self, reason: errors.GanetiError, *, committed: bool) -> Target:
         """The target refused: because the instance runs there, or because it lost it."""
         try:
             if self._runs(self.target):
@@ -164,7 +164,7 @@ class Settlement:
             return Target.UNKNOWN
         if committed:
             return Target.LOST
-        self.ctx.warn(errors.text(why))
+        self.ctx.warn(errors.text(reason))
         return Target.UNKNOWN
 
     def _settle_source(self, target: Target) -> Source:
@@ -209,12 +209,12 @@ class Settlement:
         )
         return found.status is MigrationState.COMPLETED
 
-    def _judge_source(self, why: errors.GanetiError) -> Source:
+    def _judge_source(self, reason: errors.GanetiError) -> Source:
         """The source has nothing to go on with, or cannot be told to."""
         try:
             return Source.RUNS if self._runs(self.source) else Source.ABSENT
         except errors.GanetiError:
-            self.ctx.warn(errors.text(why))
+            self.ctx.warn(errors.text(reason))
             return Source.UNKNOWN
 
     def _await_failed_move(self) -> Source:

@@ -170,9 +170,9 @@ class ThirdNodeFailover:
             raise errors.OpExecError(self._describe_result(errors.text(err))) from err
         last.run()
 
-    def _describe_result(self, why: str) -> str:
+    def _describe_result(self, reason: str) -> str:
         name = self.prepared.ctx.config.instances[self.prepared.uuid].name
-        where = f"instance {name} is not failed over to {self.target.name} ({why})"
+        where = f"instance {name} is not failed over to {self.target.name} ({reason})"
         if not self.prepared.lost:
             return f"{where}; it stays on {self.prepared.primary.name}"
         text = f"{where}; it is on its old secondary node {self.prepared.secondary.name} now"

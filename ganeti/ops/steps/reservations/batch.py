@@ -135,7 +135,11 @@ class Batch:
             raise errors.make_resources_error(
                 f"there is room for {len(found)} of {plural(len(new), 'instance')}, so none is"
                 f" reserved; {_reasons(missing)}",
-                {handle: why.data for handle, why in missing.items() if why.data is not None},
+                {
+                    handle: reason.data
+                    for handle, reason in missing.items()
+                    if reason.data is not None
+                },
             )
         for item in self._open:
             item.nodes = found[item.handle]
@@ -187,5 +191,5 @@ def _find_named_nodes(ctx: Context, op: OpInstanceCreate) -> list[Node]:
 
 def _reasons(missing: dict[str, Refused]) -> str:
     """Why there is no place; each reason is reported once."""
-    reasons = list(dict.fromkeys(why.text for why in missing.values() if why.text))
+    reasons = list(dict.fromkeys(reason.text for reason in missing.values() if reason.text))
     return " | ".join(reasons[:_SHOWN]) or "the allocator gives no reason"
