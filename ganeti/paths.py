@@ -332,7 +332,7 @@ class Paths:
 
     @property
     def host_stops(self) -> Path:
-        """There while this host is being shut down: no guest may begin here. Gone after a boot."""
+        """There while this server is shut down: no guest may begin here. Gone after a boot."""
         return self.run / "host-stops"
 
     @property

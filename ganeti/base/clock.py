@@ -9,7 +9,7 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since the epoch; may jump."""
+        """Seconds since 1970; may jump."""
 
     def monotonic(self) -> float:
         """Seconds that only grow, also while the machine sleeps; for durations."""

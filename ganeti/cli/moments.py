@@ -20,7 +20,7 @@ _SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 def parse(text: str, now: float | None = None) -> float:
-    """Seconds since the epoch of a text like those in ``FORMS``.
+    """Seconds since 1970 of a text like those in ``FORMS``.
 
     Without a time zone it is local time. ``-2h`` and ``2h`` are two hours ago; units are s, m, h,
     d and w.

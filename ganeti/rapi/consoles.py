@@ -46,7 +46,6 @@ class Viewer:
     filter: ClientFilter | None
     began: float
     last_input: float
-    why: str = ""
 
 
 def find_end(viewer: Viewer, now: float) -> tuple[int, str] | None:

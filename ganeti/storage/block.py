@@ -21,7 +21,7 @@ from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
 MIB = 1024 * 1024
 #: First part of the logical id.
 DRIVER = "manual"
-#: Names below it stay the same when the host finds its disks in another order.
+#: Names below it stay the same when the node finds its disks in another order.
 ROOT = "/dev/disk/"
 
 

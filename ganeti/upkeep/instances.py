@@ -33,7 +33,7 @@ class Action:
 
     op: Mapping[str, Any]
     name: str
-    why: str
+    reason: str
     kind: Kind | None = None
     #: of an instance that is started: where, and in which order
     node: str = ""
@@ -254,7 +254,7 @@ def _make_opcodes(now: Round, actions: Sequence[Action]) -> list[Mapping[str, An
     """The opcodes of actions; starts, which come last, wait for those of earlier orders."""
     ops = []
     for action in actions:
-        texts = [action.why]
+        texts = [action.reason]
         if action.node:
             texts.append(limit_reason("starts", action.node, now.options.parallel))
         ops.append({**action.op, "reason": now.reason(*texts)})
@@ -287,7 +287,7 @@ def _submit(
             refused.append(f"{action.name}: {submitted.error}")
             continue
         what = action.op["OP_ID"].removeprefix("OP_INSTANCE_").lower()
-        _LOG.info("%s %s (%s): job %s", what, action.name, action.why, submitted.job_id)
+        _LOG.info("%s %s (%s): job %s", what, action.name, action.reason, submitted.job_id)
         _note(stored.memory, action, moment)
         done.append(action.name)
     return done, refused

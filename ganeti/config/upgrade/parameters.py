@@ -38,9 +38,9 @@ def upgrade(raw: JsonObject, report: Report) -> None:
         path = f"instances/{shape.label(instance, key)}"
         _backend(instance, "beparams", f"{path}/beparams", report)
         _drop_unknown(instance.get("beparams", {}), backend, f"{path}/beparams", report)
-        for index, card in enumerate(instance.get("nics", [])):
+        for index, item in enumerate(instance.get("nics", [])):
             where = f"{path}/nics/{index}/nicparams"
-            _drop_unknown(card.setdefault("nicparams", {}), nic, where, report)
+            _drop_unknown(item.setdefault("nicparams", {}), nic, where, report)
 
 
 def hypervisor_sets(raw: JsonObject) -> Iterator[tuple[str, str, JsonObject]]:

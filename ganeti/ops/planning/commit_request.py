@@ -35,7 +35,7 @@ def complete(config: Config, reserved: Instance, op: OpInstanceCreate) -> Instan
     private = reveal_all(op.osparams_private)
     if op.tags:
         known.value("set of tags", reserved.tags, tuple(sorted(set(op.tags))))
-    _cards(known, reserved, op)
+    _check_nics(known, reserved, op)
     return base.replace(
         reserved,
         os=os_name or "",
@@ -80,7 +80,7 @@ def _format(value: object) -> str:
     return str(value)
 
 
-def _cards(known: _Known, reserved: Instance, op: OpInstanceCreate) -> None:
+def _check_nics(known: _Known, reserved: Instance, op: OpInstanceCreate) -> None:
     """NICs may be given again, as old scripts do; OpPrereqError when they differ."""
     if not op.nics:
         return

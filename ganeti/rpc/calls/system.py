@@ -1,4 +1,4 @@
-"""Node calls about the host itself."""
+"""Node calls about the server itself."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SystemCalls(ABC):
     @abstractmethod
     @call(timeout=NORMAL)
     def node_powercycle(self, hypervisor: str, hvparams: JsonObject) -> str:
-        """Restart this host at once, without stopping anything; answers before it does."""
+        """Restart this server at once, without stopping anything; answers before it does."""
 
     @abstractmethod
     @call(timeout=ONE_DAY)

@@ -1,6 +1,6 @@
 """Template ``plain``: a disk is a logical volume of LVM on its node.
 
-A volume stays active while its instance is stopped: LVM activates the groups of a host when it
+A volume stays active while its instance is stopped: LVM activates the groups of a node when it
 boots, and an active volume costs nothing.
 """
 
