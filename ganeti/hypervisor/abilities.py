@@ -250,7 +250,7 @@ class EndTelling(Protocol):
     """Learns in another way that guests end."""
 
     def watch_ends(self, on_end: Callable[[], None]) -> Callable[[], None]:
-        """Call ``look`` whenever a guest may have ended, from a thread of its own.
+        """Call ``on_end`` whenever a guest may have ended, from a thread of its own.
 
         Returns how that is stopped. HypervisorError when something that it needs is missing.
         """

@@ -60,7 +60,8 @@ def make(directory: Path, source: int, wanted: str | None, report: Tell) -> tupl
     """Make an image of an open file; returns a file in ``directory``, durable, and the facts.
 
     ``directory`` belongs to this call alone, and root alone may enter it. Blocks for as long as it
-    takes to read and to write all of it; ``tell`` gets bytes done and bytes in all, and may raise.
+    takes to read and to write all of it. ``report`` gets bytes done and bytes in all, and may
+    raise.
 
     Raises:
         OpPrereqError: the file is refused; the text says why.

@@ -25,7 +25,7 @@ def download(url: str, target: int, report: Tell, *, most: int) -> str:
     """Download a URL into a descriptor; returns the SHA-256 of the content.
 
     After a broken connection the download continues where it was, if the server can do that.
-    Blocks until the end; ``tell`` gets bytes done and bytes in all (0: unknown), and may raise.
+    Blocks until the end; ``report`` gets bytes done and bytes in all (0: unknown), and may raise.
 
     Raises:
         OpPrereqError: the server refuses, sends more than ``most`` bytes, or ends too early.
@@ -41,7 +41,7 @@ def download(url: str, target: int, report: Tell, *, most: int) -> str:
                     )
                 size = size or answer.length or 0
                 tag = tag or answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
-                # What has come, not whole pieces: a slow server must not delay ``tell``.
+                # What has come, not whole pieces: a slow server must not delay ``report``.
                 while data := answer.read1(1 << 18):
                     if done + len(data) > most:
                         raise errors.make_invalid_error(f"{url} is larger than {most >> 20} MiB")

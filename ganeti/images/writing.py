@@ -44,8 +44,8 @@ def build_argv(source: str, target: str, *, block: bool) -> list[str]:
 def write(fd: int, target: str, disk_size: int, report: Callable[[int, int], None]) -> None:
     """Write the image in an open file to a path or an address that QEMU opens by itself.
 
-    ``disk_size`` is that of the image in MiB. Blocks for as long as that takes; ``tell`` gets bytes
-    done and bytes in all every half second, and may raise, which ends it.
+    ``disk_size`` is that of the image in MiB. Blocks for as long as that takes; ``report``
+    gets bytes done and bytes in all every half second, and may raise, which ends it.
 
     Raises:
         BlockDeviceError: the disk is too small, or writing failed.

@@ -114,7 +114,7 @@ def _error_text(result: object) -> str:
 
 
 def from_event(event: Mapping[str, Any], job: JobStory | None) -> Notice:
-    """The notice of an event; ``story`` is that of a job that has ended."""
+    """The notice of an event; ``job`` is that of a job that has ended."""
     kind, change, data = event["kind"], event["change"], event["data"]
     name, text = f"{kind}-{change}", ""
     severity = EVENTS[name].severity if name in EVENTS else "info"

@@ -52,7 +52,7 @@ Told = Ended | Up
 def run(now: Round, reports: Mapping[Told, int]) -> list[Told]:
     """Submit jobs for what should run. Returns what has to be checked again later.
 
-    ``told`` has the number of earlier checks.
+    ``reports`` has the number of earlier checks.
 
     Raises:
         GanetiError: the master does not answer.

@@ -21,7 +21,7 @@ _STOP_WAIT = 5.0
 
 
 def watch(on_end: Callable[[], None]) -> Callable[[], None]:
-    """Call ``look`` some seconds after a domain ended; returns how that is stopped.
+    """Call ``on_end`` some seconds after a domain ended; returns how that is stopped.
 
     Raises:
         HypervisorError: the program cannot be started.

@@ -30,7 +30,7 @@ class Progress:
         self._names = names
         self._size = size * _MIB
         self._give_up_after = give_up_after
-        self._begun = self._told = self._moved = self._nearer = now
+        self._begun = self._logged_at = self._moved = self._nearer = now
         #: bytes that were done and left when the last line was made
         self._before = (0, 0)
         self._done = -1
@@ -102,14 +102,14 @@ class Progress:
 
     def _describe(self, done: int, left: int, now: float) -> list[str]:
         pause = min(_LONGEST, max(_SHORTEST, (now - self._begun) * _OF_ELAPSED))
-        if now - self._told < pause:
+        if now - self._logged_at < pause:
             return []
         percent = 100 * (1 - min(left / self._size, 1))
         text = f" - {self._name}: {percent:.0f}%, {self._describe_rates(done, left, now)}"
         sent, written = self._rates(done, left, now)
         if sent > written:
             text += f", {format_duration(left / (sent - written))} left"
-        self._told, self._before = now, (done, done + left)
+        self._logged_at, self._before = now, (done, done + left)
         return [text]
 
     def _describe_rates(self, done: int, left: int, now: float) -> str:
@@ -119,6 +119,6 @@ class Progress:
 
     def _rates(self, done: int, left: int, now: float) -> tuple[float, float]:
         """Bytes in a second since the last line: sent, and to be sent again."""
-        seconds = max(now - self._told, 0.001)
+        seconds = max(now - self._logged_at, 0.001)
         before, total = self._before
         return (done - before) / seconds, (done + left - total) / seconds

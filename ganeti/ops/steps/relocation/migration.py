@@ -194,7 +194,7 @@ class Progress:
 
     def __init__(self, now: float) -> None:
         self._begun = now
-        self._told = now
+        self._logged_at = now
         self._moved = now
         self._bytes: int | None = None
 
@@ -215,9 +215,9 @@ class Progress:
                 f"it did not end within {LONGEST / 3600:.0f} hours: the guest writes as fast as its"
                 " memory is sent; a larger migration_downtime or --non-live helps"
             )
-        if now - self._told < TELL_EVERY:
+        if now - self._logged_at < TELL_EVERY:
             return None
-        self._told = now
+        self._logged_at = now
         silent = now - self._moved
         return f"* nothing was sent for {silent:.0f} s" if silent >= TELL_EVERY else line(found)
 
