@@ -16,6 +16,7 @@ from ganeti.guest_os import export_config
 from ganeti.locking.levels import LockLevel
 from ganeti.model.backup import BackupPlan, make_id
 from ganeti.model.enums import AdminState, Consistency, LocalDisk
+from ganeti.model.ids import SnapshotUuid
 from ganeti.model.node import Node
 from ganeti.model.snapshot import Snapshot
 from ganeti.opcodes.backup import OpBackupRun
@@ -194,7 +195,7 @@ class BackupRun(PlannedInstanceOperation[OpBackupRun, _Plan, JsonObject]):
         ctx = self.ctx
         return snapshots.draft(
             ctx.config.disks_of(self.instance),
-            uuid=str(uuid.uuid4()),
+            uuid=SnapshotUuid(str(uuid.uuid4())),
             name=f"{_COPIES}{backup}",
             description="read by a backup, and removed after it",
             created=ctx.clock.now(),
