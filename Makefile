@@ -100,8 +100,8 @@ check-images: $(VENV)/dev.stamp ## an image of Debian packages, an instance of i
 check-helper: $(VENV)/dev.stamp ## an OS installed and free space zeroed by a Linux in helper guests, which asks ganeti-metad (root; five minutes)
 	@HELPER=1 $(BIN)/python -m pytest -s --timeout 900 test/helper
 
-check-moves: $(VENV)/dev.stamp ## 100 guests moved live with their disks and cut at random moments (ten minutes); MOVES=... MOVES_SEED=...
-	@MOVES=$(or $(MOVES),100) $(BIN)/python -m pytest -s test/cluster/test_cluster_live_moves.py
+check-moves: $(VENV)/dev.stamp ## 100 guests moved live with their disks and 100 converted, cut at random moments (half an hour); MOVES=... MOVES_SEED=...
+	@MOVES=$(or $(MOVES),100) $(BIN)/python -m pytest -s test/cluster/test_cluster_live_moves.py test/cluster/test_cluster_live_conversions.py
 
 check-backup: $(VENV)/dev.stamp ## 200 random schedules of writes, crashes, migrations and backups (half an hour); BACKUP_SCHEDULES=... BACKUP_PROGRAM=restic|borg
 	@BACKUP_SCHEDULES=$(or $(BACKUP_SCHEDULES),200) $(BIN)/python -m pytest -s --timeout 600 test/backup

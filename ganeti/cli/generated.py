@@ -541,6 +541,7 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('hvparams', 'keyval', None, (), 'Hypervisor parameters'),
         ('disk_template', 'choice', None, ('blockdev', 'diskless', 'drbd', 'ext', 'file', 'gluster', 'plain', 'rbd', 'sharedfile'), 'Disk template to convert the disks to'),
         ('ext_params', 'keyval', None, (), 'Parameters for the provider of external storage'),
+        ('bandwidth', 'int', 0, (), 'Maximum MiB per second for the disks of a running guest; 0 for no limit'),
         ('file_driver', 'choice', None, ('blktap', 'blktap2', 'loop'), 'Driver of file disks'),
         ('file_storage_dir', 'string', None, (), 'Directory for the files of the disks, below the file storage directory'),
         ('pnode', 'string', None, (), 'Node to record as the primary'),

@@ -238,6 +238,11 @@ class Draft:
         pool = {*self.cluster.tcpudp_port_pool, port}
         self.update_cluster(tcpudp_port_pool=tuple(sorted(pool)))
 
+    def retake_port(self, port: int) -> None:
+        """Undo the release of a TCP port. Idempotent."""
+        pool = self.cluster.tcpudp_port_pool
+        self.update_cluster(tcpudp_port_pool=tuple(each for each in pool if each != port))
+
     def allocate_port(self) -> int:
         """A free TCP port for an instance or a DRBD disk; given-back ones first.
 

@@ -212,6 +212,35 @@ class DiskSending(Protocol):
 
 
 @runtime_checkable
+class DiskConverting(Protocol):
+    """Lets other disks of the node take the place of disks that a running guest has.
+
+    :meth:`convert_disks`, then :meth:`disk_progress` until all are ready. From then on a write of
+    the guest ends when both disks have it. :meth:`settle_disks` decides which ones the guest keeps.
+    """
+
+    def convert_disks(self, name: str, disks: Sequence[AttachedDisk], bandwidth: int) -> None:
+        """Begin to copy disks to these ones, which have the same uuids.
+
+        At most ``bandwidth`` MiB/s in all, 0: no limit. HypervisorError when the guest does not
+        run, or its disks do not fit there; then nothing is copied.
+        """
+
+    def disk_progress(self, name: str) -> list[DiskProgress]:
+        """How far they are; waits up to 2 s until all are ready or one has failed."""
+
+    def settle_disks(self, name: str, paths: Mapping[DiskUuid, str]) -> None:
+        """End the copies, so that the guest goes on with the disks that have these paths.
+
+        It is paused for a moment. Idempotent; no error when it has ended. HypervisorError when a
+        copy is not complete, so that the guest has to go on with the disks it had.
+        """
+
+    def list_conversions(self) -> list[str]:
+        """Names of guests whose disks are copied and not settled."""
+
+
+@runtime_checkable
 class Freezing(Protocol):
     """Shows the disks of a running guest as they are at one moment, while it continues.
 

@@ -65,6 +65,7 @@ class FakeHypervisor(Hypervisor):
         joins_bridges=False,
         limits_disks=True,
         sends_disks=True,
+        converts_disks=True,
     )
     params: ClassVar[type[msgspec.Struct]] = FakeParams
 
@@ -278,6 +279,7 @@ class FakeHypervisor(Hypervisor):
             self._note(name, f"{method} {what}")
 
     def _note_disks(self, name: str, disks: Sequence[AttachedDisk]) -> None:
+        files.remove(self.guests.successors_file(name))
         self.guests.note_disks(name, {item.disk.uuid: item.path for item in disks})
 
     def _note(self, name: str, line: str) -> None:
@@ -380,6 +382,19 @@ class FakeHypervisor(Hypervisor):
             DiskProgress(uuid=DiskUuid(uuid), done=size, left=0, ready=True)
             for uuid, size in self.guests.copy_disks(name)
         ]
+
+    def convert_disks(self, name: str, disks: Sequence[AttachedDisk], bandwidth: int) -> None:
+        if not self.script.apply_rule("convert_disks", name):
+            self.guests.find_running(name)
+            self.guests.convert_disks(name, {item.disk.uuid: item.path for item in disks})
+
+    def settle_disks(self, name: str, paths: Mapping[DiskUuid, str]) -> None:
+        if not self.script.apply_rule("settle_disks", name):
+            self.guests.settle_disks(name, paths)
+
+    def list_conversions(self) -> list[str]:
+        self.script.rule("list_conversions")
+        return [name for name in self.guests.names() if self.guests.successors(name)]
 
     def finish_target(
         self, instance: NodeInstance, info: Mapping[str, object], *, success: bool

@@ -16,6 +16,7 @@ from ganeti import errors
 from ganeti.base import files, jsonio, sparse
 from ganeti.hypervisor import host
 from ganeti.model.enums import RunState
+from ganeti.model.ids import DiskUuid
 from ganeti.rpc.objects import InstanceInfo
 
 
@@ -94,9 +95,10 @@ class Guests:
         return {uuid: os.path.join(self.directory, path) for uuid, _, path in found}
 
     def note_disks(self, name: str, disks: Mapping[str, str]) -> None:
-        # A tree with a node in it may be copied.
+        # A guest has its disks open, whatever becomes of links. A tree with a node may be copied.
+        real = {uuid: os.path.realpath(path) for uuid, path in disks.items()}
         text = "".join(
-            f"{uuid} {os.path.relpath(path, self.directory)}\n" for uuid, path in disks.items()
+            f"{uuid} {os.path.relpath(path, self.directory)}\n" for uuid, path in real.items()
         )
         files.write_atomic(self.disks_file(name), text, fsync=False)
 
@@ -123,14 +125,39 @@ class Guests:
         self.copy_disks(name)
 
     def copy_disks(self, name: str) -> list[tuple[str, int]]:
-        """Copy all disks that are sent, if there are any; uuids and bytes."""
-        try:
+        """Copy all disks that are sent or converted, if there are any; uuids and bytes."""
+        there = self.successors(name)
+        with contextlib.suppress(FileNotFoundError):
             note = jsonio.loads(files.read_text(self.sending_file(name)))
+            known = Guests(Path(note["target"]).parent).disk_paths(name)
+            there = {uuid: known[uuid] for uuid in note["uuids"]}
+        here = self.disk_paths(name) if there else {}
+        return [(uuid, _copy(here[uuid], path)) for uuid, path in there.items()]
+
+    # disks that take the place of others
+
+    def successors_file(self, name: str) -> Path:
+        return self.directory / f".successors-{self.path(name).name}"
+
+    def successors(self, name: str) -> dict[str, str]:
+        """Disks that are to take the place of those with the same uuids, which are their keys."""
+        try:
+            known = jsonio.loads(files.read_text(self.successors_file(name)))
         except FileNotFoundError:
-            return []
-        there = Guests(Path(note["target"]).parent).disk_paths(name)
-        here = self.disk_paths(name)
-        return [(uuid, _copy(here[uuid], there[uuid])) for uuid in note["uuids"]]
+            return {}
+        return {uuid: os.path.normpath(self.directory / path) for uuid, path in known.items()}
+
+    def convert_disks(self, name: str, paths: Mapping[str, str]) -> None:
+        known = {uuid: os.path.relpath(path, self.directory) for uuid, path in paths.items()}
+        files.write_atomic(self.successors_file(name), jsonio.dumps(known), fsync=False)
+        self.copy_disks(name)
+
+    def settle_disks(self, name: str, paths: Mapping[DiskUuid, str]) -> None:
+        new = self.successors(name)
+        if self.read(name) is not None and new and new.items() <= paths.items():
+            self.copy_disks(name)
+            self.note_disks(name, {**self.disk_paths(name), **new})
+        files.remove(self.successors_file(name))
 
 
 def _copy(source: str, target: str) -> int:

@@ -79,6 +79,9 @@ Method = Literal[
     "disk_progress",
     "finish_source",
     "finish_target",
+    "convert_disks",
+    "settle_disks",
+    "list_conversions",
 ]
 
 

@@ -45,6 +45,8 @@ class Traits:
     limits_disks: bool = False
     #: sends disks of a node with a guest that migrates
     sends_disks: bool = False
+    #: lets other disks take the place of those that a running guest has
+    converts_disks: bool = False
     #: parameters of a guest that boots its first disk, prints on a serial console, and ends when it
     #: restarts; empty: the hypervisor has no helper guests
     helper_params: Mapping[str, object] = field(default_factory=dict)

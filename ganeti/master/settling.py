@@ -1,8 +1,8 @@
-"""Brings migrations to an end that were open when the last master ended.
+"""Brings migrations and conversions to an end that were open when the last master ended.
 
-Nodes remember which instances were on their way. A job for each of them finds out where it is; so
-it is seen in the list of jobs, holds its locks, and reports what it did. A node that does not
-answer when the master starts, or is marked offline then, is asked when it is back.
+Nodes know which instances were on their way, or got other disks. A job for each of them finds
+out where it is; so it is seen in the list of jobs, holds its locks, and reports what it did. A node
+that does not answer when the master starts, or is marked offline then, is asked when it is back.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ganeti.base.clock import SYSTEM, Clock, nanoseconds
 from ganeti.config.store import Store
 from ganeti.jobs.queue import JobQueue
 from ganeti.model.ids import InstanceUuid, NodeUuid
+from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.rpc.calls import NodeCalls
@@ -28,7 +29,7 @@ RETRY_AFTER = 15.0
 PATIENCE = 30.0
 #: Seconds that the end of the master waits for a node that is being asked.
 STOP_PATIENCE = 5.0
-_REASON = "the former master did not finish a migration"
+_REASON = "the former master did not finish a migration or conversion"
 
 
 class Settling:
@@ -89,9 +90,22 @@ class Settling:
                 for right in answer.get()
                 if right.epoch[0] < self._rpc.epoch and right.uuid in config.instances
             )
-        jobs = self._submit([config.instances[uuid].name for uuid in found])
+        names = [config.instances[uuid].name for uuid in found]
+        names += self._list_conversions([node for node in nodes if node.uuid in heard])
+        jobs = self._submit(list(dict.fromkeys(names)))
         self._answered |= heard
         return jobs
+
+    def _list_conversions(self, nodes: list[Node]) -> list[str]:
+        """Instances whose disks are converted; a job of this master is waited for by its lock."""
+        config = self._store.current
+        hypervisors = [str(name) for name in config.cluster.enabled_hypervisors]
+        answers = self._rpc.limit_time(PATIENCE).call_many(
+            nodes, NodeCalls.instances_converting, hypervisors
+        )
+        known = {instance.name for instance in config.instances.values()}
+        found = (name for answer in answers.values() for name in answer.value or ())
+        return [name for name in found if name in known]
 
     def _submit(self, names: list[str]) -> list[int]:
         now = nanoseconds(self._clock.now())

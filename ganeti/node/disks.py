@@ -168,7 +168,11 @@ class Disks(DiskCalls):
         found = self._assemble(disk, on_primary, self.environment())
         if not on_primary:
             return found.path, "", found.uri()
-        return found.path, self._link(found.path, instance.name, idx), found.uri()
+        return found.path, self.link(found.path, instance.name, idx), found.uri()
+
+    def activate(self, disk: NodeDisk) -> Device:
+        """Make a disk usable and writable, without a link; BlockDeviceError."""
+        return self._assemble(disk, True, self.environment())
 
     def _assemble(self, disk: NodeDisk, on_primary: bool, env: Environment) -> Device:
         for child in disk.children:
@@ -299,7 +303,7 @@ class Disks(DiskCalls):
         for disk in disks:
             found = self.find_existing(disk)
             found.open(exclusive=exclusive)
-            self._link(found.path, instance_name, disk.index)
+            self.link(found.path, instance_name, disk.index)
 
     def blockdev_close(self, instance_name: str, disks: list[NodeDisk]) -> None:
         """Forbid writing on this node, and remove the links; all are tried.
@@ -345,7 +349,7 @@ class Disks(DiskCalls):
 
     # links
 
-    def _link(self, target: str, instance: str, index: int) -> str:
+    def link(self, target: str, instance: str, index: int) -> str:
         """Make or replace the link of a disk in one step."""
         directory = self._context.paths.instance_disks
         link = directory / f"{check_name(instance)}:{index}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ganeti.node.backups import Backups
 from ganeti.node.consoles import Consoles
 from ganeti.node.context import NodeContext
+from ganeti.node.conversion import Conversion
 from ganeti.node.copying import Copies
 from ganeti.node.crypto import Crypto
 from ganeti.node.disk_content import DiskContent
@@ -104,6 +105,7 @@ class Families:
             NodeSamples(context, self.sampler),
             Hotplug(context, disks),
             Migration(context, disks, rights, self.ends),
+            Conversion(context, disks),
             guest_os,
             HelperGuests(context, disks, instances, images, copies),
             Metadata(context),

@@ -135,6 +135,7 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     result_type: ClassVar[str] = "[(nestr,any)]"
     says_how: ClassVar[frozenset[str]] = frozenset(
         (
+            "bandwidth",
             "conflicts_check",
             "ext_params",
             "file_driver",
@@ -170,6 +171,7 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
         None
     )
     ext_params: Annotated[JsonObject, doc("Parameters for the provider of external storage")] = {}
+    bandwidth: p.DiskBandwidth = 0
     file_driver: p.OptionalFileDriver = None
     file_storage_dir: p.FileStorageDir = None
     pnode: Annotated[NonEmpty | None, doc("Node to record as the primary")] = None

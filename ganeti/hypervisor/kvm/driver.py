@@ -29,6 +29,7 @@ from ganeti.hypervisor.interface import (
 from ganeti.hypervisor.kvm import (
     accel,
     console_info,
+    disk_conversion,
     frozen,
     hold,
     hotplug,
@@ -81,6 +82,7 @@ class KvmHypervisor(Hypervisor):
         seeds=True,
         limits_disks=True,
         sends_disks=True,
+        converts_disks=True,
         helper_params=HELPER_PARAMS,
         copy_params=COPY_PARAMS,
         isolated_link=ISOLATED_NETWORK,
@@ -94,6 +96,7 @@ class KvmHypervisor(Hypervisor):
         self._counters = Counters(self.store)
         self._hotplug = hotplug.Hotplug(self.store, self._starter.scripts)
         self._migration = migration.Migration(self.store, self._starter)
+        self._conversion = disk_conversion.Conversion(self.store)
 
     # start
 
@@ -283,6 +286,15 @@ class KvmHypervisor(Hypervisor):
 
     def disk_progress(self, name: str) -> list[DiskProgress]:
         return self._migration.disk_progress(name)
+
+    def convert_disks(self, name: str, disks: Sequence[AttachedDisk], bandwidth: int) -> None:
+        self._conversion.begin(name, [inputs.drive(disk) for disk in disks], bandwidth)
+
+    def settle_disks(self, name: str, paths: Mapping[DiskUuid, str]) -> None:
+        self._conversion.settle(name, paths)
+
+    def list_conversions(self) -> list[str]:
+        return self._conversion.list_open()
 
     # what runs
 

@@ -283,9 +283,10 @@ def end(qmp: Qmp, runtime: Runtime, work: Path, *, drop: str | None = None) -> N
     if any(each["id"].startswith(_MOMENT) for each in qmp.command("query-block-exports")):
         qmp.command("nbd-server-stop")
     _close(qmp, _SHOWN)
+    below = read_files(qmp)
     for node, device in _find_devices(qmp.command("query-block")):
         if node.startswith(_FILTER):
-            _set_node(qmp, device, _find_below(qmp, node))
+            _set_node(qmp, device, below[node])
     _close(qmp, _FILTER)
     _close(qmp, _KEPT)
     disks = Disks(qmp, runtime)
@@ -301,14 +302,15 @@ def _close(qmp: Qmp, begin: str) -> None:
             close_disk(qmp, node["node-name"])
 
 
-def _find_below(qmp: Qmp, name: str) -> str:
-    """The node that a filter stands before; only this command of QEMU tells it."""
+def read_files(qmp: Qmp) -> dict[str, str]:
+    """Nodes of QEMU, and what each has below it as its file; only this command tells it."""
     graph = qmp.command("x-debug-query-block-graph")
-    names = {each["id"]: each["name"] for each in graph["nodes"]}
-    for edge in graph["edges"]:
-        if edge["name"] == "file" and names.get(edge["parent"]) == name:
-            return str(names[edge["child"]])
-    raise errors.HypervisorError(f"QEMU does not tell what is below {name}")
+    names = {each["id"]: str(each["name"]) for each in graph["nodes"]}
+    return {
+        names[edge["parent"]]: names[edge["child"]]
+        for edge in graph["edges"]
+        if edge["name"] == "file" and edge["parent"] in names and edge["child"] in names
+    }
 
 
 def remove_files(work: Path) -> None:

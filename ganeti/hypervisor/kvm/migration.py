@@ -20,8 +20,14 @@ from ganeti.base import process, retry
 from ganeti.base.clock import Deadline
 from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.hypervisor.kvm import disk_sending, journal, migration_key, migration_plan, power
-from ganeti.hypervisor.kvm.frozen import PAST_QEMU
+from ganeti.hypervisor.kvm import (
+    disk_copies,
+    disk_sending,
+    journal,
+    migration_key,
+    migration_plan,
+    power,
+)
 from ganeti.hypervisor.kvm.migration_parts import (
     add_sums,
     has_taken_over,
@@ -70,6 +76,8 @@ class Migration:
                 f"instance {name} was started by {starter}, which did not note its machine;"
                 " restart it, then move it"
             )
+        if runtime.successors:
+            raise errors.HypervisorError(f"the disks of instance {name} are being converted")
 
     def info(self, name: str) -> JsonObject:
         """The guest as it runs, and the key."""
@@ -116,11 +124,7 @@ class Migration:
     def send_disks(self, name: str, uuids: Sequence[DiskUuid], target: str, bandwidth: int) -> None:
         """Begin to send disks; the memory follows when they are ready."""
         runtime = self._find_running(name).runtime
-        if runtime.params.disk_type in PAST_QEMU:
-            raise errors.HypervisorError(
-                f"with disk_type={runtime.params.disk_type} a guest writes past QEMU, so its disks"
-                f" cannot be sent while {name} runs; stop it first"
-            )
+        disk_copies.check(runtime)
         migration_key.check_announced(self._store, runtime)
         with self._store.control(name) as qmp:
             self._refuse_second(qmp, name)
@@ -138,7 +142,7 @@ class Migration:
         """How far disks are; waits up to 2 s until all are ready or one has failed."""
         runtime = self._find_running(name).runtime
         with self._store.control(name) as qmp:
-            return disk_sending.wait(qmp, runtime, _STATUS_WAIT)
+            return disk_copies.wait(qmp, runtime, _STATUS_WAIT)
 
     @staticmethod
     def _refuse_second(qmp: Qmp, name: str) -> None:
@@ -188,7 +192,7 @@ class Migration:
     def _switch_disks(qmp: Qmp, runtime: Runtime, word: str) -> str | None:
         """Let the last blocks follow a guest that QEMU has paused for that; why it cannot go on."""
         if word == "active":
-            return disk_sending.find_failure(qmp, runtime)
+            return disk_copies.find_failure(qmp, runtime)
         if word == _PAUSED:
             try:
                 disk_sending.finish(qmp, runtime)

@@ -102,11 +102,18 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     #: disks that move with it
     sent_disks: tuple[DiskUuid, ...] = ()
+    #: disks that take the place of its own
+    successors: tuple[Drive, ...] = ()
 
     @property
     def params(self) -> KvmParams:
         """Parameters that the guest was started with, however they were changed since."""
         return load(self.instance.hvparams)
+
+    @property
+    def copied_disks(self) -> tuple[DiskUuid, ...]:
+        """Disks that are copied while it runs."""
+        return self.sent_disks or tuple(drive.uuid for drive in self.successors)
 
     @property
     def restricted(self) -> bool:

@@ -19,6 +19,7 @@ from ganeti.opcodes.enums import VerifyOptionalChecks
 from ganeti.ops import annotate, hooks, locks
 from ganeti.ops.operation import Context, Hooks, PlannedOperation
 from ganeti.ops.steps.nodes import ssh_keys
+from ganeti.ops.steps.running import live_conversion
 from ganeti.ops.verification import (
     bounds,
     bridges,
@@ -292,6 +293,15 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
                     f"a migration of it did not end (node {answer.node.name} has it on record as"
                     f" {right.state.value}, the other node is {right.peer}); to repair it:"
                     f" gnt-instance migrate --cleanup {item.name}",
+                )
+        for name, node in live_conversion.list_open(self.ctx, nodes).items():
+            if f"{LockLevel.INSTANCE.label}/{name}" not in busy:
+                report.error(
+                    "EINSTANCEFAULTYDISK",
+                    "instance",
+                    name,
+                    f"a conversion of its disks did not end on node {node.name}; to repair it:"
+                    f" gnt-instance migrate --cleanup {name}",
                 )
 
     # disks -------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from ganeti.ops.planning import checks, communication_nic, policy
 from ganeti.ops.steps.changes import disk_changes, nic_changes, settings_changes
 from ganeti.ops.steps.changes.settings_changes import Row
 from ganeti.ops.steps.relocation import primary_change
-from ganeti.ops.steps.running import bridges, hotplug, metadata, power
+from ganeti.ops.steps.running import bridges, hotplug, live_conversion, metadata, power
 from ganeti.ops.steps.storage import attachment, conversion
 from ganeti.ops.targets import network as networks
 from ganeti.ops.targets.instance import PlannedInstanceOperation
@@ -59,9 +59,10 @@ class InstanceSetParams(
     """Returns (what, new value) for each change.
 
     Everything is recorded in one change of the configuration, after new disks are made and
-    before old ones are destroyed.
+    before old ones are destroyed. A conversion of disks can be canceled until then.
     """
 
+    cancelable = True
     for_reservation = ReservationModify
 
     def find(self) -> Finding[Sequence[NicChange]]:
@@ -186,17 +187,27 @@ class InstanceSetParams(
                 plan.primary, NodeCalls.instance_balloon_memory, wire, plan.settings.balloon
             )
         disk_changes.make(ctx, self.op, instance, self.plan.disks)
-        if self.plan.conversion is not None:
-            conversion.make(ctx, instance, self.plan.conversion, wait=self.op.wait_for_sync)
+        live = None if plan.runs is None else plan.conversion
+        if live is not None:
+            live_conversion.make(
+                ctx, instance, live, bandwidth=self.op.bandwidth, wait=self.op.wait_for_sync
+            )
+        elif plan.conversion is not None:
+            conversion.make(ctx, instance, plan.conversion, wait=self.op.wait_for_sync)
         if self.plan.plug:
             disk_changes.unplug(ctx, instance, self.plan.disks)
-        self._record()
+        if live is not None:
+            live_conversion.switch(ctx, instance, live, self._record)
+        else:
+            self._record()
         ctx.undo.pop_all()
         instance = self.now
         if self.op.disks:
             disk_changes.finish(ctx, instance, self.plan.disks, plug=self.plan.plug)
-        if self.plan.conversion is not None:
-            conversion.finish(ctx, instance, self.plan.conversion)
+        if live is not None:
+            live_conversion.finish(ctx, instance, live)
+        elif plan.conversion is not None:
+            conversion.finish(ctx, instance, plan.conversion)
         if plan.runs is not None and _may_read_other(self.instance, instance):
             metadata.change(ctx, self.instance, instance, plan.primary)
         self._plug_nics(instance)

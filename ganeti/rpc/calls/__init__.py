@@ -9,6 +9,7 @@ Where Ganeti has the same call, its name is used. Sizes are MiB, times seconds.
 from __future__ import annotations
 
 from ganeti.rpc.calls.backups import BackupCalls
+from ganeti.rpc.calls.conversion import ConversionCalls
 from ganeti.rpc.calls.copying import CopyCalls
 from ganeti.rpc.calls.crypto import CryptoCalls
 from ganeti.rpc.calls.disk_content import DiskContentCalls
@@ -70,6 +71,7 @@ class NodeCalls(
     SampleCalls,
     HotplugCalls,
     MigrationCalls,
+    ConversionCalls,
     GuestOsCalls,
     HelperGuestCalls,
     MetadataCalls,

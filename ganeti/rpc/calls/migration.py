@@ -51,7 +51,7 @@ class MigrationCalls(ABC):
     @abstractmethod
     @call(timeout=SLOW)
     def instance_disk_progress(self, instance: NodeInstance) -> list[DiskProgress]:
-        """At the source: how far the disks are; waits up to 2 s until all are ready."""
+        """How far disks are that are copied; waits up to 2 s until all are ready."""
 
     @abstractmethod
     @call(timeout=SLOW)

@@ -15,6 +15,7 @@ import pytest
 from ganeti import errors
 from ganeti.hypervisor.abilities import (
     Ballooning,
+    DiskConverting,
     DiskLimiting,
     DiskSending,
     Holding,
@@ -99,6 +100,9 @@ METHODS: dict[str, Call] = {
     "receive_disks": lambda d: d.receive_disks(awaited(d), [], "127.0.0.1"),
     "send_disks": lambda d: d.send_disks("web1", [], str(d.guests.disks_file("web1")), 0),
     "disk_progress": lambda d: d.disk_progress("web1"),
+    "convert_disks": lambda d: d.convert_disks("web1", [], 0),
+    "settle_disks": lambda d: d.settle_disks("web1", {}),
+    "list_conversions": lambda d: d.list_conversions(),
     "finish_source": lambda d: d.finish_source(instance(), success=False, live=True),
     "finish_target": lambda d: d.finish_target(instance("web2"), {}, success=False),
 }
@@ -264,7 +268,7 @@ def test_disks_are_copied_and_once_more_when_the_guest_follows(tmp_path: Path) -
 def test_it_has_every_ability(driver: FakeHypervisor) -> None:
     """The script can name every method that a caller may use, and no other."""
     kinds = (Hypervisor, Ballooning, Holding, DiskLimiting)
-    kinds += (Hotpluggable, ProcessorChanging, Migratable, DiskSending)
+    kinds += (Hotpluggable, ProcessorChanging, Migratable, DiskSending, DiskConverting)
     assert all(isinstance(driver, kind) for kind in kinds)
     promised = {name for kind in kinds for name, value in vars(kind).items() if callable(value)}
     promised -= {"__init__", "__subclasshook__", "_no_init_or_replace_init"}

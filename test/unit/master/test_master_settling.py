@@ -11,6 +11,8 @@ import pytest
 from one_process import OneProcess
 
 from ganeti import errors
+from ganeti.base import files
+from ganeti.hypervisor.fake_guests import Guests
 from ganeti.master.settling import Settling
 from ganeti.model.ids import InstanceUuid
 from ganeti.opcodes.instance_move import OpInstanceMigrate
@@ -53,7 +55,11 @@ def queue() -> Queue:
 def settling(cluster: OneProcess, queue: Queue) -> Settling:
     instances = {name: SimpleNamespace(name=name) for name in ("web1", "web2", "web3")}
     store: Any = SimpleNamespace(
-        current=SimpleNamespace(instances=instances, online_nodes=cluster.config.online_nodes)
+        current=SimpleNamespace(
+            instances=instances,
+            online_nodes=cluster.config.online_nodes,
+            cluster=SimpleNamespace(enabled_hypervisors=["fake"]),
+        )
     )
     wire: Any = cluster
     jobs: Any = queue
@@ -110,3 +116,16 @@ def test_jobs_that_are_refused_are_submitted_later(
     queue.failure = None
     settling.ask()
     assert queue.names == ["web1"]
+
+
+def test_a_conversion_that_did_not_end_is_settled(
+    cluster: OneProcess, queue: Queue, settling: Settling
+) -> None:
+    guests = Guests(cluster.paths["node2"].fake_hypervisor)
+    guests.directory.mkdir(parents=True, exist_ok=True)
+    for name in ("web2", "removed"):
+        guests.write(name, 128, 1)
+        guests.note_disks(name, {})
+        files.write_atomic(guests.successors_file(name), '{"u": "new"}')
+    settling.ask()
+    assert queue.names == ["web2"]

@@ -6,7 +6,7 @@ import pytest
 
 from ganeti import errors
 from ganeti.model.ids import DiskUuid
-from ganeti.ops.steps.relocation.disk_progress import STALLED_AFTER, Progress
+from ganeti.ops.steps.storage.disk_progress import STALLED_AFTER, Progress
 from ganeti.rpc.objects import DiskProgress
 
 MIB = 1024 * 1024

@@ -72,7 +72,7 @@ OWN = {
     "PUT /2/groups/<group>/modify": {"beparams"},
     "POST /2/instances": CLOUD_INIT | {"backup", "image", "repository"},
     "PUT /2/instances/<instance>/migrate": {"bandwidth", "give_up_after"},
-    "PUT /2/instances/<instance>/modify": CLOUD_INIT | {"reseed"},
+    "PUT /2/instances/<instance>/modify": CLOUD_INIT | {"bandwidth", "reseed"},
     "POST /2/networks": {"dns", "mtu"},
     "PUT /2/networks/<network>/modify": {"dns", "mtu"},
 }

@@ -18,7 +18,7 @@ from ganeti.ops.operation import Context, Needs
 from ganeti.ops.planning import disk_reach
 from ganeti.ops.steps.relocation import destination, local_disks, migration_disks
 from ganeti.ops.steps.relocation.settlement import Settlement
-from ganeti.ops.steps.running import run_rights
+from ganeti.ops.steps.running import live_conversion, run_rights
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 from ganeti.rpc.objects import RightState, RunRight
@@ -82,6 +82,7 @@ class Cleanup:
             OpExecError: a node that may run it does not answer, or several run it.
         """
         seen = self._query_nodes()
+        live_conversion.clean_up(self._ctx, self._instance)
         unsettled = self._find_unsettled(seen)
         # One that the primary node has no part in ended without a node that was away then.
         late = [item for item in unsettled if self._primary not in (item.source, item.target)]

@@ -23,9 +23,9 @@ from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import snapshots
 from ganeti.ops.steps.relocation import destination
-from ganeti.ops.steps.relocation.disk_progress import Progress
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.ops.steps.storage import space
+from ganeti.ops.steps.storage.disk_progress import Progress
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import NodeInstance
 

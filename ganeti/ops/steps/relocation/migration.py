@@ -18,9 +18,9 @@ from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.ops.planning.migration_verdict import Verdict
 from ganeti.ops.steps.relocation import destination, local_disks, migration_disks
-from ganeti.ops.steps.relocation.disk_progress import STALLED_AFTER
 from ganeti.ops.steps.relocation.settlement import Settlement
 from ganeti.ops.steps.running import metadata, run_rights
+from ganeti.ops.steps.storage.disk_progress import STALLED_AFTER
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import MigrationStatus, NodeInstance, RightState
 

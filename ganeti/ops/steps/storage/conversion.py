@@ -1,8 +1,9 @@
-"""Converting the disks of a stopped instance to another template, whatever they have each.
+"""Converting the disks of an instance to another template, whatever they have each.
 
 Between plain volumes and DRBD disks the data stays where it is: a DRBD disk is built on the volume,
 or taken off it. A disk that has the template already stays as it is. In all other cases data is
-copied on the primary node, and the old disks go only when the new ones are recorded.
+copied on the primary node, and the old disks go only when the new ones are recorded. While the
+instance runs, data is always copied: :mod:`ganeti.ops.steps.running.live_conversion` does that.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.config import drbd
 from ganeti.config.changes import Draft
+from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.enums import DiskTemplate
@@ -67,10 +69,12 @@ class Conversion:
         return [part.new for part in self.parts]
 
 
-def way_of(old: DiskTemplate | None, template: DiskTemplate) -> Way:
+def way_of(old: DiskTemplate | None, template: DiskTemplate, *, running: bool = False) -> Way:
     """How a disk of one template becomes one of another. Pure."""
     if old is template:
         return Way.STAY
+    if running:
+        return Way.COPY
     if old is not None and traits_of(template).built_on == old:
         return Way.PUT_ON
     return Way.TAKE_OFF if traits_of(old).built_on == template else Way.COPY
@@ -117,7 +121,8 @@ def check(
     """Plan the conversion to a template; minors are reserved for the job.
 
     Raises:
-        OpPrereqError: the instance runs, has the template already, or the nodes have no room.
+        OpPrereqError: the instance has the template already, its hypervisor cannot convert while
+            it runs, or the nodes have no room.
     """
     config = ctx.config
     disk_layout.enabled_template(ctx, str(template))
@@ -138,7 +143,7 @@ def check(
         file_storage_dir=op.file_storage_dir,
     )
     parts = [
-        _plan_part(ctx, layout, index, disk, instance.primary_node, op.ext_params)
+        _plan_part(ctx, layout, index, disk, instance.primary_node, op.ext_params, running=running)
         for index, disk in enumerate(config.disks_of(instance))
     ]
     for part in parts:
@@ -173,9 +178,10 @@ def _check_possible(
             f"disk template {template} has no parameters of a provider; omit --ext-params"
         )
     snapshots.check_none(instance, "before the disks are converted")
-    if running:
+    if running and not HYPERVISORS.get(instance.real_hypervisor).traits.converts_disks:
         raise errors.make_state_error(
-            f"instance {instance.name} is running; stop it before its disks are converted"
+            f"instance {instance.name} is running; stop it before its disks are converted, as"
+            f" hypervisor {instance.hypervisor} cannot do that meanwhile"
         )
 
 
@@ -186,9 +192,11 @@ def _plan_part(
     old: Disk,
     primary: NodeUuid,
     options: JsonObject,
+    *,
+    running: bool,
 ) -> Part:
     """What takes the place of a disk: with its uuid, name and tags."""
-    way = way_of(old.dev_type, layout.kind)
+    way = way_of(old.dev_type, layout.kind, running=running)
     if way is Way.STAY:
         return Part(way, old, old)
     if way is Way.TAKE_OFF:
@@ -331,10 +339,23 @@ def _begin_sync(ctx: Context, instance: Instance, conversion: Conversion, *, wai
 def record(draft: Draft, conversion: Conversion) -> None:
     """Replace the disks in the configuration; ports of DRBD disks that go are free again."""
     for part in conversion.select(Way.PUT_ON, Way.TAKE_OFF, Way.COPY):
+        _replace(draft, part.old, part.new)
+
+
+def restore(draft: Draft, conversion: Conversion) -> None:
+    """Undo :func:`record`."""
+    for part in conversion.select(Way.PUT_ON, Way.TAKE_OFF, Way.COPY):
+        _replace(draft, part.new, part.old)
         port = drbd.port(part.old)
         if port is not None:
-            draft.release_port(port)
-        draft.put(part.new)
+            draft.retake_port(port)
+
+
+def _replace(draft: Draft, old: Disk, new: Disk) -> None:
+    port = drbd.port(old)
+    if port is not None:
+        draft.release_port(port)
+    draft.put(new)
 
 
 def finish(ctx: Context, instance: Instance, conversion: Conversion) -> None:

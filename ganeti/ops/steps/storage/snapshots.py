@@ -16,7 +16,7 @@ from ganeti.model.snapshot import Snapshot
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import snapshots
-from ganeti.ops.steps.storage import copy_progress, disks
+from ganeti.ops.steps.storage import copy_progress, disks, holds
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import NodeDisk
 
@@ -46,25 +46,14 @@ def hold(ctx: Context, instance: Instance, node: Node) -> Iterator[Consistency]:
     Raises:
         OpExecError: it was not paused until the end, so the copies do not fit together.
     """
-    wire = annotate.instance(ctx.config, instance)
-    found = ctx.rpc.call_one(node, NodeCalls.instance_hold, wire, HOLD_LIMIT)
-    begun = ctx.clock.monotonic()
-    try:
-        yield found
-    except BaseException:  # an interrupt too: let the guest run and raise it
-        try:
-            ctx.rpc.call_one(node, NodeCalls.instance_release, wire)
-        except errors.GanetiError as err:
-            ctx.warn(f"instance {instance.name} may be paused: {errors.text(err)}")
-        raise
-    stood = ctx.rpc.call_one(node, NodeCalls.instance_release, wire)
-    seconds = ctx.clock.monotonic() - begun
-    if not stood:
+    with holds.hold(ctx, instance, node, HOLD_LIMIT) as held:
+        yield held.consistency
+    if not held.stood:
         raise errors.OpExecError(
             f"instance {instance.name} was resumed before all its disks were copied, after"
-            f" {seconds:.1f} s; the limit is {HOLD_LIMIT:g} s"
+            f" {held.seconds:.1f} s; the limit is {HOLD_LIMIT:g} s"
         )
-    ctx.log(f"The guest was paused for {seconds:.2f} s")
+    ctx.log(f"The guest was paused for {held.seconds:.2f} s")
 
 
 def freeze(ctx: Context, instance: Instance, snapshot: Snapshot, room: int) -> None:
