@@ -104,7 +104,7 @@ def build_changes(call: Call, **more: object) -> WireOp:
     return wire.to_wire(op)
 
 
-def run_changes(call: Call, **more: object) -> Any:
+def run_changes(call: Call, **more: object) -> object:
     """Like :func:`run` for an opcode that changes settings; see :func:`build_changes`."""
     return run_ops(call, [build_changes(call, **more)])[0]
 

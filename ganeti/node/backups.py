@@ -23,7 +23,7 @@ from ganeti.backup.pace import Pace
 from ganeti.backup.repository import Content, Repository, Tell
 from ganeti.backup.sums import Sums
 from ganeti.model.backup import BOOT, CHECKSUM, BackedUpDisk, Manifest, Mode, Proof
-from ganeti.model.enums import DiskTemplate
+from ganeti.model.enums import DiskMode
 from ganeti.model.ids import DiskUuid
 from ganeti.node.backup_desk import Desk
 from ganeti.node.backup_sources import Frozen, Source, Sources
@@ -34,6 +34,7 @@ from ganeti.node.disks import Disks
 from ganeti.rpc.backups import BackupPlace, BackupRequest, BackupResult, BootTest
 from ganeti.rpc.calls.backups import BackupCalls
 from ganeti.rpc.objects import NodeDisk, NodeInstance
+from ganeti.storage.file import describe_file
 
 log = logging.getLogger(__name__)
 
@@ -375,10 +376,9 @@ class Backups(BackupCalls):
 
 def _describe_copy(disk: BackedUpDisk, content: Content, index: int) -> NodeDisk:
     """A disk of a copy; the guest finds it by the uuid of the real one."""
-    return NodeDisk(
+    return msgspec.structs.replace(
+        describe_file(content.path, DiskMode.RW),
         uuid=DiskUuid(disk.uuid),
-        dev_type=DiskTemplate.FILE,
-        logical_id=("loop", str(content.path)),
         size=-(-disk.size >> 20),
         iv_name=f"disk/{index}",
     )

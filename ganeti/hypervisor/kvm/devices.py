@@ -70,9 +70,12 @@ def describe_own_network(nic: NodeNic) -> Device:
         return {"restrict": "on"}
     gateway, dns = others
     return {
-        "restrict": "on", "net": str(network), "host": gateway, "dns": dns,
+        "restrict": "on",
+        "net": str(network),
+        "host": gateway,
+        "dns": dns,
         "dhcpstart": str(address),
-    }  # fmt: skip
+    }
 
 
 class Drive(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,9 +16,17 @@ _LONGEST = 8784
 #: Hours of a day.
 _DAY = 24
 _FIELDS = (
-    "every", "at", "bandwidth", "keep_last", "keep_daily", "keep_weekly", "keep_monthly",
-    "verify_every", "verify_boot", "verify_until",
-)  # fmt: skip
+    "every",
+    "at",
+    "bandwidth",
+    "keep_last",
+    "keep_daily",
+    "keep_weekly",
+    "keep_monthly",
+    "verify_every",
+    "verify_boot",
+    "verify_until",
+)
 #: Fields of hours, of which 0 means never.
 _HOURS = ("every", "verify_every")
 

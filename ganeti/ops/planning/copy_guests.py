@@ -31,11 +31,14 @@ def arrange(ctx: Context, manifest: Manifest) -> NodeInstance:
     config = ctx.config
     export = export_config.parse(manifest.settings)
     wanted = import_settings.complete(
-        config, OpInstanceCreate(
+        config,
+        OpInstanceCreate(
             instance_name=manifest.instance, mode=InstCreateMode.IMPORT, disks=[], nics=[]
-        ), manifest.instance, export,
+        ),
+        manifest.instance,
+        export,
         lambda _text: None,
-    )  # fmt: skip
+    )
     hypervisor = checks.hypervisor_enabled(ctx, str(wanted.hypervisor))
     traits = HYPERVISORS.get(hypervisor).traits
     if not traits.copy_params:

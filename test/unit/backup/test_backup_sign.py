@@ -16,9 +16,22 @@ def test_what_is_read_is_what_was_written(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "agent:1", "tcp", "tcp:", "tcp:0", "tcp:65536", "tcp:²", "serial", "serial:",
-             "serial:a\nb", "serial:" + "x" * 201, "ping"]
-)  # fmt: skip
+    "text",
+    [
+        "",
+        "agent:1",
+        "tcp",
+        "tcp:",
+        "tcp:0",
+        "tcp:65536",
+        "tcp:²",
+        "serial",
+        "serial:",
+        "serial:a\nb",
+        "serial:" + "x" * 201,
+        "ping",
+    ],
+)
 def test_other_words_are_refused(text: str) -> None:
     with pytest.raises(errors.OpPrereqError, match="is not a sign of life"):
         sign.parse(text)

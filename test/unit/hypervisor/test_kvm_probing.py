@@ -32,17 +32,23 @@ def test_only_the_guest_can_answer() -> None:
 def describe(ip: str | None, link: str = "qemu-isolated", **network: str) -> Device:
     return describe_own_network(
         NodeNic(
-            uuid="u", mac="aa:00:00:00:00:01", ip=ip, nicparams={"mode": "ext", "link": link},
+            uuid="u",
+            mac="aa:00:00:00:00:01",
+            ip=ip,
+            nicparams={"mode": "ext", "link": link},
             netinfo=dict(network) or None,
         )
-    )  # fmt: skip
+    )
 
 
 def test_an_isolated_network_is_the_one_that_the_guest_expects() -> None:
     assert describe("10.1.2.7", network="10.1.0.0/16", gateway="10.1.0.1") == {
-        "restrict": "on", "net": "10.1.0.0/16", "host": "10.1.0.1", "dns": "10.1.0.2",
+        "restrict": "on",
+        "net": "10.1.0.0/16",
+        "host": "10.1.0.1",
+        "dns": "10.1.0.2",
         "dhcpstart": "10.1.2.7",
-    }  # fmt: skip
+    }
     assert describe("10.1.2.2")["net"] == "10.1.2.0/24"
 
 
@@ -58,9 +64,15 @@ def test_no_two_of_it_have_one_address(ip: str, gateway: str | None, length: int
 
 
 @pytest.mark.parametrize(
-    ("ip", "network"), [(None, None), ("fe80::1", None), ("10.1.2.3", "10.9.0.0/24"),
-                        ("10.1.2.1", "10.1.2.0/30"), ("10.1.2.1", "10.1.2.1/32")]
-)  # fmt: skip
+    ("ip", "network"),
+    [
+        (None, None),
+        ("fe80::1", None),
+        ("10.1.2.3", "10.9.0.0/24"),
+        ("10.1.2.1", "10.1.2.0/30"),
+        ("10.1.2.1", "10.1.2.1/32"),
+    ],
+)
 def test_another_address_is_given_by_dhcp(ip: str | None, network: str | None) -> None:
     assert describe(ip, **({"network": network} if network else {})) == {"restrict": "on"}
 
