@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 from pathlib import Path
 
 from ganeti.filters import grammar
 from ganeti.placement.refusal import Dimension, GroupRefusal, Missing, NodeRefusal
 from ganeti.rapi import openapi
+from ganeti.rapi.identity import Identity, list_permissions, permission_of
 from ganeti.rapi.routes import ROUTES
 
 MODELS = Path(__file__).resolve().parent.parent.parent / "ganeti/web/js/model"
@@ -64,6 +66,29 @@ def test_each_request_of_the_api_has_a_form() -> None:
         console.log(JSON.stringify(bad))"""
     )
     assert run(script, openapi.document(ROUTES)) == []
+
+
+def test_forms_are_offered_to_those_who_may_use_them() -> None:
+    chance, api = random.Random(4), openapi.document(ROUTES)
+    requests = [
+        (method.upper(), path, tuple(one.get("x-ganeti-access", ())))
+        for path, methods in api["paths"].items()
+        for method, one in methods.items()
+    ]
+    names = sorted({permission_of(method, path) for method, path, _access in requests})
+    every = [*names, *(f"{name.partition('.')[0]}.*" for name in names), "read", "write"]
+    every += [f"-{name}" for name in every if "." in name]
+    held = [[], ["read"], ["write"], *(chance.sample(every, 12) for _ in range(60))]
+    script = (
+        load("form")
+        + """const say = (held) => given.requests.map(([method, path]) =>
+          m.permits({permissions: held}, m.describe(given.api, method, path)));
+        console.log(JSON.stringify(given.held.map(say)))"""
+    )
+    assert run(script, {"api": api, "requests": requests, "held": held}) == [
+        [Identity("anna", frozenset(some)).has_any(list_permissions(*one)) for one in requests]
+        for some in held
+    ]
 
 
 def test_what_equals_the_default_is_left_out() -> None:

@@ -256,5 +256,7 @@ export function missing(form, typed, fixed = {}) {
 export function permits(access, form) {
   const held = access?.permissions;
   if (!Array.isArray(held) || !form.access.length || form.access.includes("known")) return true;
-  return held.includes("write") || [form.permission, ...form.access].some((name) => held.includes(name));
+  const families = [form.permission, form.permission.replace(/[.].*/, ".*")];
+  if (families.some((name) => held.includes(`-${name}`))) return false;
+  return [...families, ...form.access].some((name) => held.includes(name)) || (form.access.includes("read") && held.includes("write"));
 }
