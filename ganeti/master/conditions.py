@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ganeti.base.text import natural_sorted
 from ganeti.master import recovery_status, standing
 from ganeti.model.config import Config
-from ganeti.model.enums import AdminState
 from ganeti.notify.conditions import Condition
 
 if TYPE_CHECKING:
@@ -57,10 +56,8 @@ def _find_dead(core: Core, config: Config, now: float) -> Iterator[Condition]:
         if node.is_proven_dead and node.fenced is not None:
             text = f"Node {node.name} is dead: {node.fenced.proof}"
             yield Condition("node-fenced", "node", node.name, text)
-    for row in recovery_status.find_instances(core, config, now):
-        item = config.find_by_handle(row["instance"])
-        wanted = item is not None and item.admin_state is AdminState.UP
-        if wanted and row["reason"]:
+    for row in recovery_status.find_wanted_instances(core, config, now):
+        if row["reason"]:
             text = f"Instance {row['instance']} of the dead node {row['source']} does not run:"
             text = f"{text} {row['reason']}"
             yield Condition("instance-left-down", "instance", row["instance"], text)

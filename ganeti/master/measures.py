@@ -98,9 +98,10 @@ def _add_cluster(sheet: Sheet, core: Core, config: Config) -> None:
     sheet.add("watcher_paused", (), int(core.facts.watcher_pause() is not None))
     paused = config.cluster.find_recovery_pause(core.clock.now()) is not None
     sheet.add("recovery_paused", (), int(paused))
-    rows = recovery_status.find_instances(core, config, core.clock.now())
-    for state, count in Counter(row["state"] for row in rows).items():
-        sheet.add("recovery_instances", (state,), count)
+    rows = recovery_status.find_wanted_instances(core, config, core.clock.now())
+    by_state = Counter(row["state"] for row in rows)
+    for state in recovery_status.State:
+        sheet.add("recovery_instances", (state.value,), by_state[state])
     sheet.add("verify_timestamp_seconds", (), standing.oldest_verification(core, config))
     counts = Counter(
         (known.finding.severity, known.finding.code)

@@ -35,6 +35,7 @@ from ganeti.base.json_types import JsonObject
 from ganeti.base.text import natural_key
 from ganeti.model import base
 from ganeti.model.config import Config
+from ganeti.model.enums import AdminState
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.notify import notices
@@ -167,6 +168,14 @@ def find_instances(core: Core, config: Config, now: float) -> Iterator[JsonObjec
             continue
         if recovery.find_attempt(item, source) is not None:
             yield _make_row(config, item, source, State.RECOVERED, "")
+
+
+def find_wanted_instances(core: Core, config: Config, now: float) -> Iterator[JsonObject]:
+    """Those of :func:`find_instances` that are marked as running."""
+    for row in find_instances(core, config, now):
+        item = config.find_by_handle(row["instance"])
+        if item is not None and not item.forthcoming and item.admin_state is AdminState.UP:
+            yield row
 
 
 def _judge(core: Core, item: Instance, node: Node) -> tuple[State, str]:

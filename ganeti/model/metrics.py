@@ -82,7 +82,7 @@ _TABLE = (
     _gauge(
         "recovery_instances",
         ("state",),
-        "Instances of dead nodes: recovered, starting, failed, waiting for room, or left",
+        "Instances of dead nodes that should run: recovered, starting, failed, waiting, or left",
     ),
     _gauge("verify_timestamp_seconds", (), "Unix time of the oldest last verification of a part"),
     _gauge(

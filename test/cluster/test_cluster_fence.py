@@ -15,6 +15,7 @@ from waiting import wait_for
 
 from ganeti import constants
 from ganeti.base import process
+from ganeti.luxi.client import Client
 from ganeti.model.repair_tags import PREFIX
 
 WEB, DB, FILES = "web1.example.com", "db1.example.com", "files1.example.com"
@@ -55,6 +56,14 @@ def cut_power(cluster: Cluster, nodes: StorageNodes) -> None:
     nodes.power_cut("node2")
     for guest in cluster.paths("node2").fake_hypervisor.iterdir():
         guest.unlink()
+
+
+def count_states(cluster: Cluster) -> dict[str, float]:
+    """Instances of dead nodes that should run, by state, as the metric tells."""
+    with Client(cluster.paths().luxi_socket) as client:
+        rows = client.query_metrics()["ganeti_recovery_instances"]
+    assert {state for [state], _count in rows} >= {"failed", "waiting", "left"}
+    return {state: count for [state], count in rows if count}
 
 
 OFF = "echo '{\"powered\": false}'"
@@ -127,6 +136,9 @@ def test_a_node_that_is_proven_dead_is_replaced(cluster: Cluster) -> None:
     assert "is offline, since its death was proven" in status
     assert f"{WEB} was started on node3.example.com (job " in status
     assert f"{DB} stays: tag {PREFIX}failover is missing" in status
+    assert count_states(cluster) == {"recovered": 1, "left": 2}
+    cluster.ok("instance shutdown --ignore-offline", FILES)
+    assert count_states(cluster) == {"recovered": 1, "left": 1}
     # The rest follows when an administrator wants it.
     cluster.ok("node fence -f --confirm --all-instances node2", timeout=120)
     assert places(cluster)[DB] == ("node3", "running")
