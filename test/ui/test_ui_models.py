@@ -130,7 +130,7 @@ def test_a_body_that_is_one_word_is_a_field() -> None:
     ]
 
 
-def test_restores_have_their_own_commands() -> None:
+def test_requests_with_several_commands_show_the_right_one() -> None:
     script = (
         load("form")
         + load("command").replace("const m", "const c")
@@ -146,6 +146,8 @@ def test_restores_have_their_own_commands() -> None:
           make("POST", "/2/instances", {name: "web2", src_path: "web1", backup: "newest", ...of},
             fixed),
           make("POST", "/2/instances", {name: "web1", src_node: "n2", ...of}, fixed),
+          make("PUT", "/2/recovery/pause", {duration: "3600"}),
+          make("PUT", "/2/recovery/pause", {}, {duration: 0}),
         ]))"""
     )
     commands = json.loads((MODELS.parent.parent / "commands.json").read_text())
@@ -153,6 +155,8 @@ def test_restores_have_their_own_commands() -> None:
         "gnt-backup restore --backup 20261124-065336 --restore-disk 1 web1",
         "gnt-backup restore --as web2 --node n1 --backup newest web1",
         "gnt-backup import --node n1 --src-node n2 web1",
+        "gnt-cluster recovery pause 3600",
+        "gnt-cluster recovery continue",
     ]
 
 

@@ -55,7 +55,7 @@ function tagsOf(table, opcode, request) {
 const RESTORE = { program: "gnt-backup", command: "restore" };
 
 /**
- * The command of an opcode; creation has several, by what an instance is made of.
+ * The command of an opcode. Creation has several, by what an instance is made of; a pause of recovery has one to end it.
  * @param {Record<string, Command>} table @param {string} opcode @param {any} body @returns {Command | undefined}
  */
 function commandOf(table, opcode, body) {
@@ -63,6 +63,7 @@ function commandOf(table, opcode, body) {
   if (opcode === "OP_BACKUP_RESTORE") {
     return { ...RESTORE, argument: "instance_name", flags: { backup: ["--backup", ""], repository: ["--repository", ""], disk: ["--restore-disk", ""] } };
   }
+  if (opcode === "OP_CLUSTER_PAUSE_RECOVERY" && body.duration !== 0) return { ...found, command: "recovery pause", argument: "duration" };
   if (!found || opcode !== "OP_INSTANCE_CREATE") return found;
   if (body.forthcoming) return { ...found, command: "reserve" };
   if (body.mode !== "import") return found;
