@@ -236,6 +236,62 @@ def test_backups_are_made_verified_and_restored(page: Any, local_cluster: Local)
     local_cluster.run("gnt-backup", "schedule", "--every=0", name)
 
 
+def test_what_would_happen_if_a_node_died(page: Any, local_cluster: Local) -> None:
+    local_cluster.run("gnt-instance", "migrate", "-f", "-n", "node3.example.com", NAME)
+    page.goto(local_cluster.url + "nodes/node3.example.com")
+    panel = page.locator(".panel", has_text="If this node died")
+    panel.get_by_role("button", name="Show what happens").click()
+    panel.locator(".moments", has_text="auto_fence_after is not set").wait_for()
+    panel.get_by_text("No instance starts elsewhere").wait_for()
+    panel.locator("li", has_text="ui1 tag ganeti:watcher:autorepair:failover is missing").wait_for()
+    local_cluster.run("gnt-instance", "modify", "-B", "ha=failover", NAME)
+    local_cluster.run("gnt-cluster", "modify", "--auto-fence-after=300")
+    try:
+        panel.get_by_role("button", name="Show what happens").click()
+        panel.locator(".moments", has_text="nothing can prove its death").wait_for()
+        panel.get_by_text("After gnt-node fence --confirm these start elsewhere").wait_for()
+        panel.locator("li", has_text="ui1 → node").wait_for()
+        page.goto(local_cluster.url + "recovery")
+        page.locator(".facts", has_text="after 5 min 0 s").wait_for()
+        row = page.locator("tr", has_text="node3")
+        row.get_by_text("never fenced: nothing can prove its death").wait_for()
+        page.click("text=Pause recovery")
+        fill(page, duration="3600")
+        assert "gnt-cluster recovery pause 3600" in page.inner_text(".same")
+        submit(page)
+        page.locator(".facts", has_text="Recovery pauses until").wait_for()
+        row.get_by_text("is not fenced: recovery pauses").wait_for()
+        page.click("text=Continue recovery")
+        assert "gnt-cluster recovery continue" in page.inner_text(".same")
+        submit(page)
+        row.get_by_text("never fenced: nothing can prove its death").wait_for()
+    finally:
+        local_cluster.run("gnt-cluster", "recovery", "continue")
+        local_cluster.run("gnt-cluster", "modify", "--auto-fence-after=0")
+        local_cluster.run("gnt-instance", "modify", "-B", "ha=default", NAME)
+
+
+def test_a_notification_is_added_tried_and_removed(page: Any, local_cluster: Local) -> None:
+    page.goto(local_cluster.url + "notifications")
+    page.locator(".empty", has_text="Nothing here").wait_for()
+    page.click("text=Add notification")
+    fill(page, name="pager", command="none")
+    assert "gnt-cluster notify add" in page.inner_text(".same")
+    submit(page)
+    page.locator(".grid-row", has_text="pager").wait_for()
+    page.click(".grid-row a")
+    page.click("text=Send a test")
+    submit(page)
+    watch_end(page, "NOTIFICATION_TEST", "error")
+    page.click(".page-head >> text=Remove")
+    page.locator(".consequence", has_text="messages that wait are dropped").wait_for()
+    page.fill("#sure", "pager")
+    submit(page)
+    page.locator(".empty", has_text="There is no such object").wait_for()
+    page.goto(local_cluster.url + "notifications")
+    page.locator(".empty", has_text="Nothing here").wait_for()
+
+
 def test_a_removed_instance_leaves_the_list(page: Any, local_cluster: Local) -> None:
     page.goto(local_cluster.url + "instances")
     page.locator(".grid-row", has_text="later1.example.com").wait_for()
@@ -308,6 +364,7 @@ PAGES = {
     "node": "nodes/node2.example.com",
     "disks": "disks",
     "backups": "backups",
+    "recovery": "recovery",
     "jobs": "jobs",
     "sessions": "sessions",
     "os": "os",
@@ -327,6 +384,7 @@ OTHERS = (
     "images",
     "exports",
     "filters",
+    "notifications",
     "jobs",
     "disks",
     "os",

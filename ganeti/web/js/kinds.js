@@ -10,10 +10,11 @@ import { t } from "./text.js";
 /** @typedef {{label: string, danger?: (names: string[]) => string, when?: (row: Row) => boolean, bulk?: boolean, plan?: string}} Label */
 /** @typedef {{[R in Api.Request]: Label & {request: R, first?: Api.Name<R>[], fixed?: {[N in Api.Name<R>]?: any},
  *   typed?: (row: Row) => {[N in Api.Name<R>]?: any}}}[Api.Request]} Action what can be done by a request of the API */
-/** @typedef {{title: string, one: string, resource: string, key: string, subject?: string, query?: string, fields: string[],
+/** @typedef {{title: string, one: string, resource: string, list?: Api.Path<"GET">, key: string, subject?: string, query?: string, fields: string[],
  *   columns: Column[], refine?: (rows: Row[]) => Row[], sort?: string, down?: boolean, create?: Action[],
  *   actions: Action[], path: string, icon: string, history?: boolean}} Kind
- *   `subject` is the field that names what requests are about, when it is not the key */
+ *   `list` is where the objects are when they are no resource of queries; `subject` is the field that names what
+ *   requests are about, when it is not the key */
 
 /** @param {string} field @param {string} label @param {Partial<Column>} [more] @returns {Column} */
 const column = (field, label, more = {}) => ({ field, label, ...more });
@@ -72,10 +73,17 @@ export const BACKUP = {
   restore: { request: "PUT /2/instances/{instance_name}/restore-backup", label: t.actions.restore, first: ["backup", "disk"], danger: c.restore, when: isDown },
 };
 
+/** @type {Action} */
+export const PAUSE_RECOVERY = { request: "PUT /2/recovery/pause", label: t.actions.pauseRecovery, first: ["duration"] };
+/** @type {Action} */
+export const CONTINUE_RECOVERY = { request: "PUT /2/recovery/pause", label: t.actions.continueRecovery, fixed: { duration: 0 } };
+/** @type {Action} */
+export const PLAN_RECOVERY = { request: "PUT /2/recovery/plan", label: t.recovery.ifItDied };
+
 /** What is done with the cluster itself. @type {Action[]} */
 export const CLUSTER_ACTIONS = [
   { request: "PUT /2/modify", label: t.actions.modify, first: ["enabled_hypervisors", "enabled_disk_templates", "beparams", "hvparams", "ndparams", "ipolicy", "default_iallocator", "max_running_jobs"] },
-  { request: "PUT /2/recovery/pause", label: t.actions.pauseRecovery, first: ["duration"] },
+  PAUSE_RECOVERY,
   { request: "PUT /2/redistribute-config", label: t.actions.redistribute },
   { request: "PUT /2/tags", label: t.actions.tag, first: ["tag"] },
   { request: "DELETE /2/tags", label: t.actions.untag, first: ["tag"] },
@@ -354,6 +362,29 @@ export const KINDS = {
     actions: [
       { request: "PUT /2/filters/{uuid}", label: t.actions.modify, first: ["action", "predicates", "priority"], danger: c.filter },
       { request: "DELETE /2/filters/{uuid}", label: t.actions.remove, danger: c.removeFilter },
+    ],
+  },
+  notification: {
+    title: t.kinds.notifications, one: t.kinds.notification, resource: "notification", list: "/2/notifications", key: "name", path: "notifications", icon: "✉",
+    fields: ["name", "way", "target", "qfilter", "interval", "server", "sender", "waiting", "sent", "failed", "lost", "last_sent", "problem"],
+    refine: (rows) => rows.map((row) => ({ ...row, state: row.problem ? "failed" : "ok" })),
+    columns: [
+      column("name", t.fields.name, { kind: "link", width: 150 }),
+      column("state", t.fields.state, { kind: "status", width: 90 }),
+      column("way", t.fields.way, { width: 90 }),
+      column("target", t.fields.target, { kind: "mono", width: 240 }),
+      column("qfilter", t.fields.noticeFilter, { show: (row) => (row.qfilter ? JSON.stringify(row.qfilter) : "–"), kind: "mono", width: 200 }),
+      column("waiting", t.fields.waiting, { right: true, width: 70 }),
+      column("sent", t.fields.sent, { right: true, width: 60 }),
+      column("lost", t.fields.lost, { right: true, width: 60 }),
+      column("last_sent", t.fields.lastSent, { show: (row) => moment(row.last_sent), width: 150 }),
+      column("problem", t.fields.problem, { width: 240 }),
+    ],
+    create: [{ request: "POST /2/notifications", label: t.actions.createNotification, first: ["name", "webhook", "mail", "server", "sender", "command", "qfilter"] }],
+    actions: [
+      { request: "POST /2/notifications/{notification_name}/test", label: t.actions.test },
+      { request: "PUT /2/notifications/{notification_name}/modify", label: t.actions.modify, first: ["qfilter", "interval"] },
+      { request: "DELETE /2/notifications/{notification_name}", label: t.actions.remove, danger: c.removeNotification },
     ],
   },
   os: {

@@ -5,7 +5,7 @@ import { BY_PATH, KINDS } from "./kinds.js";
 import { route, url } from "./router.js";
 import { activeJobs, begin, cluster, link, linkSince, lists, now } from "./store.js";
 import { t } from "./text.js";
-import { open } from "./view/actions.js";
+import { isListed, open } from "./view/actions.js";
 import { DetailPage } from "./view/detail.js";
 import { Dock } from "./view/dock.js";
 import { FormDrawer } from "./view/form.js";
@@ -13,6 +13,7 @@ import { ListPage } from "./view/list.js";
 import { LogIn, SessionGuard } from "./view/login.js";
 import { MapPage } from "./view/map.js";
 import { OverviewPage } from "./view/overview.js";
+import { RecoveryPage } from "./view/recovery.js";
 import { SessionsPage } from "./view/sessions.js";
 
 const theme = signal(localStorage.getItem("theme") ?? "auto");
@@ -26,7 +27,7 @@ effect(() => {
 const SECTIONS = [
   [t.nav.compute, ["instance", "reservation", "node", "group"]],
   [t.nav.storage, ["disk", "image", "backup", "export", "network"]],
-  [t.nav.work, ["job", "filter", "os"]],
+  [t.nav.work, ["job", "filter", "notification", "os"]],
 ];
 
 /** @param {{path: string, icon: string, text: string, count?: number | null}} props */
@@ -38,8 +39,8 @@ function NavLink({ path, icon, text, count }) {
 
 function Nav() {
   return html`<nav class=${isMenuOpen.value ? "nav open" : "nav"} aria-label=${t.nav.label}>
-    <${NavLink} path="" icon="◈" text=${t.nav.overview} /><${NavLink} path="map" icon="▦" text=${t.nav.map} />
-    ${SECTIONS.map(([title, kinds]) => html`<div key=${title}><h2>${title}</h2>${kinds.map((kind) => html`<${NavLink} key=${kind} path=${KINDS[kind].path} icon=${KINDS[kind].icon} text=${KINDS[kind].title}
+    <${NavLink} path="" icon="◈" text=${t.nav.overview} /><${NavLink} path="map" icon="▦" text=${t.nav.map} /><${NavLink} path="recovery" icon="✚" text=${t.recovery.title} />
+    ${SECTIONS.map(([title, kinds]) => html`<div key=${title}><h2>${title}</h2>${kinds.filter(isListed).map((kind) => html`<${NavLink} key=${kind} path=${KINDS[kind].path} icon=${KINDS[kind].icon} text=${KINDS[kind].title}
       count=${kind === "job" ? activeJobs.value.length || null : lists[kind].value?.length} />`)}</div>`)}
     <div><h2>${t.nav.access}</h2><${NavLink} path="sessions" icon="◔" text=${t.nav.sessions} /></div></nav>`;
 }
@@ -71,6 +72,7 @@ function Page() {
   if (kind && second) return html`<${DetailPage} key=${second} kind=${kind} name=${second} />`;
   if (kind) return html`<${ListPage} key=${kind} kind=${kind} />`;
   if (first === "map") return html`<${MapPage} />`;
+  if (first === "recovery") return html`<${RecoveryPage} />`;
   if (first === "sessions") return html`<${SessionsPage} />`;
   return html`<${OverviewPage} />`;
 }

@@ -69,7 +69,7 @@ export function load(kind) {
 /** @param {string} kind @param {any[] | null} filter */
 async function fetchRows(kind, filter) {
   const found = KINDS[kind];
-  const rows = toObjects(await query(found.resource, found.fields, filter));
+  const rows = found.list ? await get(found.list) : toObjects(await query(found.resource, found.fields, filter));
   return found.refine ? found.refine(rows) : rows;
 }
 
@@ -115,7 +115,7 @@ function flush() {
   wanted.clear();
   for (const [kind, names] of todo) {
     const key = KINDS[kind].query ?? KINDS[kind].key;
-    if (names.has("*") || names.size > 50) {
+    if (names.has("*") || names.size > 50 || KINDS[kind].list) {
       void load(kind);
       continue;
     }

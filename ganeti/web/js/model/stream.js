@@ -49,6 +49,7 @@ export function stale(event) {
     const named = event.objects.slice(1).map((/** @type {string} */ name) => ["instance", name]);
     if (/INSTANCE|NODE|DISK|BACKUP/.test(summary)) named.push(["node", "*"]);
     if (/BACKUP/.test(summary)) named.push(["export", "*"], ["backup", "*"]);
+    if (/NOTIFICATION/.test(summary)) named.push(["notification", "*"]);
     return named;
   }
   if (event.kind === "cluster") return [["cluster", "*"]];

@@ -16,9 +16,16 @@ export function formOf(action) {
 }
 
 /** Whether the API has the request and this user may make it. @param {import("../kinds.js").Action} action */
-function isOffered(action) {
+export function isOffered(action) {
   const form = formOf(action);
   return Boolean(form && permits(session.value?.access, form));
+}
+
+/** Whether this user may see a list that is no resource of queries; of the others everybody sees something. @param {string} kind */
+export function isListed(kind) {
+  const path = KINDS[kind].list;
+  const form = path && api.value && describe(api.value, "GET", path);
+  return !path || Boolean(form && permits(session.value?.access, form));
 }
 
 /** @param {{kind: string}} props */
@@ -35,9 +42,9 @@ function arrange(buttons, most) {
     ${rest.length > 0 && html`<details class="menu"><summary>${t.actions.more}</summary><div class="pop">${rest}</div></details>`}</span>`;
 }
 
-/** Actions for the cluster. @param {{name: string}} props */
-export function ClusterActions({ name }) {
-  return arrange(CLUSTER_ACTIONS.filter(isOffered).map((action) => html`<button key=${action.label}
+/** Actions for the cluster. @param {{name: string, actions?: import("../kinds.js").Action[]}} props */
+export function ClusterActions({ name, actions = CLUSTER_ACTIONS }) {
+  return arrange(actions.filter(isOffered).map((action) => html`<button key=${action.label}
     onClick=${() => (open.value = { action, kind: "node", rows: [], subject: name })}>${action.label}</button>`), 2);
 }
 

@@ -14,6 +14,7 @@ import { Graphs } from "./graphs.js";
 import { Chain, JobButtons, JobLog } from "./dock.js";
 import { Backups, Snapshots } from "./copies.js";
 import { Cell, Ref, Status, Table } from "./parts.js";
+import { IfItDied } from "./recovery.js";
 
 /** @param {{kind: string, name: string}} props */
 export function DetailPage({ kind, name }) {
@@ -30,7 +31,7 @@ export function DetailPage({ kind, name }) {
     <div class="panels">
       <section class="panel"><h2>${t.detail.summary}</h2><dl class="facts">${found.columns.map((column) => html`<div key=${column.field}><dt>${column.label}</dt><dd class=${column.kind === "mono" ? "mono" : ""}><${Cell} row=${row} column=${column.kind === "link" ? { ...column, kind: "mono" } : column} kind=${kind} /></dd></div>`)}</dl></section>
       ${kind === "instance" && html`<${InstanceParts} row=${row} />`}
-      ${kind === "node" && html`<${Guests} row=${row} />`}
+      ${kind === "node" && html`<${Guests} row=${row} /><${IfItDied} key=${row.name} row=${row} />`}
       ${kind === "group" && html`<${Members} row=${row} />`}
       ${(kind === "instance" || kind === "node") && html`<${Graphs} key=${name} path=${`/2/${found.path}/${encodeURIComponent(row.name)}/samples`} />`}
       ${found.history && html`<${History} kind=${found.resource} name=${kind === "disk" ? row.uuid : row.name} mark=${row.serial_no ?? row.status} />`}

@@ -32,7 +32,8 @@ export function ListPage({ kind }) {
   const [sort, setSort] = useState({ field: found.sort ?? found.key, down: found.down ?? false });
   const [hidden, setHidden] = useState(() => hiddenColumns(kind));
   const [chosen, setChosen] = useState(/** @type {Set<string>} */ (new Set()));
-  useEffect(() => void need(kind), [kind]);
+  // No event tells how many messages were sent.
+  useEffect(() => void (found.list ? load(kind) : need(kind)), [kind]);
   const all = lists[kind].value;
   const problem = problems.value[kind];
   const { test, error } = useMemo(() => understand(text, found.columns.map((column) => column.field)), [text, kind]);
