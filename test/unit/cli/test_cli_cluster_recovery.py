@@ -27,6 +27,7 @@ def status(*nodes: dict[str, Any], **more: Any) -> dict[str, Any]:
         "failover_after": 0,
         "paused_until": None,
         "watcher_paused_until": None,
+        "role": None,
         "nodes": list(nodes),
         "instances": [],
         **more,
