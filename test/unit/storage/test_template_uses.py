@@ -8,8 +8,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[3] / "ganeti"
 #: Uses of a template by its name, and the files with them. Lower these when there are fewer.
-#: The last one came with exports: their ``config.ini`` names the template of a guest without disks.
-DISKLESS_USES, DISKLESS_FILES = 21, 14
+#: The last two came with exports, whose ``config.ini`` names the template of a guest without disks,
+#: and with copies of backups that are booted: placement finds a node for a guest without disks.
+DISKLESS_USES, DISKLESS_FILES = 22, 15
 #: DRBD has its minors, ports and helper in the configuration. The watcher sees no driver, and
 #: leaves disks of template ext alone.
 OTHERS = {"config/drbd.py": 2, "upkeep/view.py": 1}
