@@ -256,6 +256,11 @@ class Paths:
         return self.data / "backup-work"
 
     @property
+    def restored_files(self) -> Path:
+        """Archives with files of backups, on the file system of ``backup_work``."""
+        return self.data / "restored-files"
+
+    @property
     def backup_repositories(self) -> Path:
         """Descriptions of repositories of restic and borg, one a file."""
         return self.conf / "backup-repositories"

@@ -73,6 +73,14 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('keep_weekly', 'int', None, (), 'Number of weeks of which the newest backup is kept'),
         ('keep_monthly', 'int', None, (), 'Number of months of which the newest backup is kept'),
     )),
+    'OP_BACKUP_READ_FILES': ('Read files of a backup into an archive on a node.', (
+        ('instance_name', 'string', None, (), 'Name that the instance has, or had at that time'),
+        ('repository', 'string', None, (), 'Repository: a directory on the nodes, or the name of a restic or borg repository; by default that in the schedule of the instance, else /srv/ganeti/backup'),
+        ('backup', 'string', None, (), 'Id of the backup; by default the newest'),
+        ('files', 'list', None, (), 'Files and directories to read, by their full paths in the file system they are in'),
+        ('node', 'string', None, (), 'Node that reads them and keeps the archive; by default the master'),
+        ('timeout', 'int', 3600, (), 'Seconds until they must have been read'),
+    )),
     'OP_BACKUP_REMOVE': ('Delete the exports of an instance from all nodes.', (
         ('instance_name', 'string', None, (), 'Name of the instance'),
         ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),

@@ -24,6 +24,7 @@ from ganeti.base import files
 from ganeti.model.backup import Manifest, is_name
 from ganeti.node.context import NamedLocks, NodeContext
 from ganeti.node.copying import Progress
+from ganeti.rpc.backups import BackupPlace
 from ganeti.storage import file_paths
 
 #: Backups, restores and verifications that this node does at the same time; others wait.
@@ -33,6 +34,8 @@ PARALLEL = 2
 RESERVE = 256 * 1024 * 1024
 #: Seconds between two looks whether the master still wants what waits for its turn.
 _LOOK = 1.0
+#: How the names of directories for restores and verifications end; no name of an instance does.
+READ = "@read"
 
 
 class Desk:
@@ -135,6 +138,28 @@ class Desk:
             pace.note(read)
 
         return note
+
+    @contextlib.contextmanager
+    def read(
+        self, found: Repository, place: BackupPlace, progress: Progress, *, writes: bool = False
+    ) -> Iterator[tuple[Manifest, Path, Tell]]:
+        """One backup, and a directory; with ``writes`` the file system of that may become full."""
+        with (
+            self.take_turn(place.instance, progress, "restore or verification"),
+            self.make_work(f"{place.instance}{READ}") as work,
+        ):
+            tell = self.watch(found, place.instance, progress, work if writes else None)
+            with found.lock(shared=True):
+                yield found.find(place.id), work, tell
+
+    def watch(
+        self, found: Repository, instance: str, progress: Progress, work: Path | None = None
+    ) -> Tell:
+        """Have work in a repository end when it shall; how fast it is does not matter."""
+        pace = Pace(0, self._context.clock, self._context.stopping.wait)
+        tell = self.make_teller(instance, progress, pace, work)
+        found.watch(lambda: tell(0, 0))
+        return tell
 
     def _check(self, name: str, progress: Progress) -> None:
         if name in self._ending:

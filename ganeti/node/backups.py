@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,23 +22,17 @@ from ganeti.backup.pace import Pace
 from ganeti.backup.repository import Content, Repository, Tell
 from ganeti.backup.sums import Sums
 from ganeti.model.backup import BOOT, CHECKSUM, BackedUpDisk, Manifest, Mode, Proof
-from ganeti.model.enums import DiskMode
-from ganeti.model.ids import DiskUuid
-from ganeti.node.backup_desk import Desk
+from ganeti.node.backup_desk import READ, Desk
 from ganeti.node.backup_sources import Frozen, Source, Sources
 from ganeti.node.context import NodeContext
-from ganeti.node.copy_guests import CopyGuests
+from ganeti.node.copy_guests import CopyGuests, describe_copy
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
 from ganeti.rpc.backups import BackupPlace, BackupRequest, BackupResult, BootTest
 from ganeti.rpc.calls.backups import BackupCalls
 from ganeti.rpc.objects import NodeDisk, NodeInstance
-from ganeti.storage.file import describe_file
 
 log = logging.getLogger(__name__)
-
-#: How the names of directories for restores and verifications end; no name of an instance does.
-_READ = "@read"
 
 
 @dataclass
@@ -61,14 +54,15 @@ class _Making:
 class Backups(BackupCalls):
     """Backups that this node makes and reads."""
 
-    def __init__(self, context: NodeContext, disks: Disks, copies: Copies) -> None:
+    def __init__(
+        self, context: NodeContext, disks: Disks, copies: Copies, desk: Desk, guests: CopyGuests
+    ) -> None:
         self._context = context
         self._disks = disks
         self._copies = copies
+        self._desk = desk
+        self._guests = guests
         self._sources = Sources(context, disks)
-        self._guests = CopyGuests(context)
-        self._desk = Desk(context)
-        self._results: dict[str, BackupResult] = {}
         self._sources.end_interrupted()
         self._end_left()
 
@@ -77,21 +71,12 @@ class Backups(BackupCalls):
     def backup_run(self, instance: NodeInstance, request: BackupRequest) -> str:
         """Begin to back up an instance; ParameterError for a directory that is not allowed."""
         found = self._desk.find_repository(request.place.repository, request.place.instance)
-        names: list[str] = []
-
-        def work(progress: Progress) -> None:
-            begun.wait()
-            self._results[names[0]] = self._run(instance, request, found, progress)
-
-        begun = threading.Event()
-        names.append(self._copies.begin(work))
-        begun.set()
-        return names[0]
+        return self._copies.begin(lambda progress: self._run(instance, request, found, progress))
 
     def backup_result(self, copy: str) -> BackupResult:
         """The backup that a copy has made, once; GenericError when it is lost."""
-        found = self._results.pop(copy, None)
-        if found is None:
+        found = self._copies.take_result(copy)
+        if not isinstance(found, BackupResult):
             raise errors.GenericError("the node daemon was restarted while it made the backup")
         return found
 
@@ -246,7 +231,7 @@ class Backups(BackupCalls):
         targets: Sequence[tuple[int, str]],
         progress: Progress,
     ) -> None:
-        with self._reading(found, place, progress) as (manifest, work, tell):
+        with self._desk.read(found, place, progress) as (manifest, work, tell):
             progress.size = sum(manifest.disks[index].size for index, _target in targets)
             for index, target in targets:
                 with served.serve(target, "raw", work, write=True) as writer:
@@ -264,7 +249,7 @@ class Backups(BackupCalls):
         return self._copies.begin(lambda progress: self._verify(found, place, progress))
 
     def _verify(self, found: Repository, place: BackupPlace, progress: Progress) -> None:
-        with self._reading(found, place, progress) as (manifest, work, tell):
+        with self._desk.read(found, place, progress) as (manifest, work, tell):
             progress.size = manifest.size
             with self._noting_damage(found, manifest, tell):
                 for index in range(len(manifest.disks)):
@@ -308,13 +293,13 @@ class Backups(BackupCalls):
         test: BootTest,
         progress: Progress,
     ) -> None:
-        with self._reading(found, place, progress, writes=True) as (manifest, work, tell):
+        with self._desk.read(found, place, progress, writes=True) as (manifest, work, tell):
             progress.size = manifest.size
             disks: list[tuple[NodeDisk, Content]] = []
             with self._noting_damage(found, manifest, tell):
                 for index, disk in enumerate(manifest.disks):
                     content = found.place_disk(manifest, index, work, tell)
-                    disks.append((_describe_copy(disk, content, index), content))
+                    disks.append((describe_copy(disk, content, index), content))
             outcome = self._guests.run(
                 instance, disks, work, sign.parse(test.sign), test.timeout, lambda: tell(0, 0)
             )
@@ -327,7 +312,7 @@ class Backups(BackupCalls):
 
     def _end_left(self) -> None:
         """Remove what an earlier node daemon has read or started."""
-        for work in self._context.paths.backup_work.glob(f"*{_READ}"):
+        for work in self._context.paths.backup_work.glob(f"*{READ}"):
             try:
                 self._guests.end_left(work)
                 served.end_left(work)
@@ -335,28 +320,6 @@ class Backups(BackupCalls):
                 log.warning("what is left in %s is not removed: %s", work, err)
                 continue
             shutil.rmtree(work, ignore_errors=True)
-
-    @contextlib.contextmanager
-    def _reading(
-        self, found: Repository, place: BackupPlace, progress: Progress, *, writes: bool = False
-    ) -> Iterator[tuple[Manifest, Path, Tell]]:
-        """One backup, and a directory; with ``writes`` the file system of that may become full."""
-        with (
-            self._desk.take_turn(place.instance, progress, "restore or verification"),
-            self._desk.make_work(f"{place.instance}{_READ}") as work,
-        ):
-            tell = self._watch(found, place.instance, progress, work if writes else None)
-            with found.lock(shared=True):
-                yield found.find(place.id), work, tell
-
-    def _watch(
-        self, found: Repository, instance: str, progress: Progress, work: Path | None = None
-    ) -> Tell:
-        """Have work in a repository end when it shall; how fast it is does not matter."""
-        pace = Pace(0, self._context.clock, self._context.stopping.wait)
-        tell = self._desk.make_teller(instance, progress, pace, work)
-        found.watch(lambda: tell(0, 0))
-        return tell
 
     # removing
 
@@ -366,22 +329,12 @@ class Backups(BackupCalls):
 
         def work(progress: Progress) -> None:
             with self._desk.take_turn(instance, progress, "removal of backups"):
-                tell = self._watch(found, instance, progress)
+                tell = self._desk.watch(found, instance, progress)
                 with found.lock():
                     found.remove(backups, tell)
             log.info("removed backups %s of %s", ", ".join(backups), instance)
 
         return self._copies.begin(work)
-
-
-def _describe_copy(disk: BackedUpDisk, content: Content, index: int) -> NodeDisk:
-    """A disk of a copy; the guest finds it by the uuid of the real one."""
-    return msgspec.structs.replace(
-        describe_file(content.path, DiskMode.RW),
-        uuid=DiskUuid(disk.uuid),
-        size=-(-disk.size >> 20),
-        iv_name=f"disk/{index}",
-    )
 
 
 def _explain_full(base: str, what: str, why: str) -> str:

@@ -1,4 +1,4 @@
-"""Guests that are started from copies of disks, to see whether they boot.
+"""Guests that are started from copies of disks: to see whether they boot, or to read files.
 
 All of such a guest is in one directory: the sockets, the console, the variables of the firmware.
 Its hypervisor does not list it as a guest of this node, and it needs no run right: it has disks of
@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from ganeti import errors
 from ganeti.backup import served
 from ganeti.backup.repository import Content
@@ -24,11 +26,15 @@ from ganeti.base.clock import Deadline
 from ganeti.guest_os import scripts
 from ganeti.hypervisor.abilities import Probing, ProcessBacked
 from ganeti.hypervisor.interface import AttachedDisk, Hypervisor
+from ganeti.model.backup import BackedUpDisk
+from ganeti.model.enums import DiskMode
+from ganeti.model.ids import DiskUuid
 from ganeti.net import nbd
 from ganeti.node.console_output import ConsoleOutput
 from ganeti.node.context import NodeContext
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance
+from ganeti.storage.file import describe_file
 
 log = logging.getLogger(__name__)
 
@@ -66,11 +72,56 @@ class _OwnPaths(Paths):
         return self.directory / "uefi"
 
 
+class Running(NamedTuple):
+    """A guest that runs."""
+
+    driver: Hypervisor
+    #: None when it has ended already
+    process: int | None
+    console: ConsoleOutput
+
+
 class CopyGuests:
     """Starts and ends them."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
+
+    @contextlib.contextmanager
+    def start(
+        self,
+        instance: NodeInstance,
+        disks: Sequence[tuple[NodeDisk, Content] | AttachedDisk],
+        work: Path,
+    ) -> Iterator[Running]:
+        """In the block a guest runs; then it is ended.
+
+        What it writes to contents is lost, and those in ``work`` are gone once it runs. What it
+        writes to attached disks stays.
+
+        Raises:
+            HypervisorError, BlockDeviceError: it cannot be started.
+        """
+        directory = work / _DIRECTORY
+        files.ensure_dir(directory, 0o700)
+        files.write_atomic(directory / _MARK, instance.hypervisor, fsync=False)
+        driver = self._make_driver(instance.hypervisor, directory)
+        assert isinstance(driver, ProcessBacked)
+        with contextlib.ExitStack() as stack:
+            attached = [
+                each if isinstance(each, AttachedDisk) else stack.enter_context(_attach(each, work))
+                for each in disks
+            ]
+            stack.callback(_end, driver, instance.name)
+            driver.start(instance, attached)
+            for each in disks:
+                if not isinstance(each, AttachedDisk) and each[1].path.is_relative_to(work):
+                    files.remove(each[1].path)
+            line = driver.console_lines(instance, instance.hvparams).get("serial")
+            assert line is not None
+            assert line.log is not None
+            console = ConsoleOutput(line.log, whole=True)
+            yield Running(driver, driver.guest_process(instance.name), console)
 
     def run(
         self,
@@ -83,24 +134,12 @@ class CopyGuests:
     ) -> Outcome:
         """Start a guest, wait for its sign, and end it; ``look`` may raise to end it earlier.
 
-        Files in ``work`` that it is started from are gone once it runs.
-
         Raises:
             HypervisorError, BlockDeviceError: it cannot be started; that says nothing of the copy.
         """
-        directory = work / _DIRECTORY
-        files.ensure_dir(directory, 0o700)
-        files.write_atomic(directory / _MARK, instance.hypervisor, fsync=False)
-        driver = self._make_driver(instance.hypervisor, directory)
-        with contextlib.ExitStack() as stack:
-            attached = [stack.enter_context(_attach(*each, work)) for each in disks]
-            stack.callback(_end, driver, instance.name)
-            driver.start(instance, attached)
-            for _disk, content in disks:
-                if content.path.is_relative_to(work):
-                    files.remove(content.path)
+        with self.start(instance, disks, work) as running:
             log.info("started a copy of %s", instance.name)
-            return self._wait(driver, instance, sign, seconds, look)
+            return self._wait(running, instance, sign, seconds, look)
 
     def _make_driver(self, name: str, directory: Path) -> Hypervisor:
         kind = type(self._context.hypervisor(name))
@@ -108,7 +147,7 @@ class CopyGuests:
 
     def _wait(
         self,
-        driver: Hypervisor,
+        running: Running,
         instance: NodeInstance,
         sign: Sign,
         seconds: float,
@@ -116,14 +155,9 @@ class CopyGuests:
     ) -> Outcome:
         clock = self._context.clock
         begun, deadline = clock.monotonic(), Deadline(seconds, clock)
-        line = driver.console_lines(instance, instance.hvparams).get("serial")
-        assert isinstance(driver, ProcessBacked)
-        assert line is not None
-        assert line.log is not None
-        console = ConsoleOutput(line.log, whole=True)
+        driver, process, console = running
         with contextlib.ExitStack() as stack:
             shows = stack.enter_context(_make_test(driver, instance.name, sign, console))
-            process = driver.guest_process(instance.name)
             ended = process is None
             while True:
                 look()
@@ -161,6 +195,16 @@ class CopyGuests:
             log.info("ended the copy of %s that was left", guest)
 
 
+def describe_copy(disk: BackedUpDisk, content: Content, index: int) -> NodeDisk:
+    """A disk of a copy; the guest finds it by the uuid of the real one."""
+    return msgspec.structs.replace(
+        describe_file(content.path, DiskMode.RW),
+        uuid=DiskUuid(disk.uuid),
+        size=-(-disk.size >> 20),
+        iv_name=f"disk/{index}",
+    )
+
+
 def _end(driver: Hypervisor, name: str) -> None:
     try:
         driver.stop(name, force=True)
@@ -170,8 +214,9 @@ def _end(driver: Hypervisor, name: str) -> None:
 
 
 @contextlib.contextmanager
-def _attach(disk: NodeDisk, content: Content, work: Path) -> Iterator[AttachedDisk]:
+def _attach(wanted: tuple[NodeDisk, Content], work: Path) -> Iterator[AttachedDisk]:
     """A disk by an address that is valid while the guest is started."""
+    disk, content = wanted
     with (
         served.offer(str(content.path), content.format, work) as socket,
         nbd.short_address(socket) as address,

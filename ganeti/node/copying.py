@@ -67,10 +67,12 @@ class Progress:
 class _Copy:
     """One copy and its thread."""
 
-    def __init__(self, progress: Progress, work: Callable[[Progress], None]) -> None:
+    def __init__(self, progress: Progress, work: Callable[[Progress], object]) -> None:
         self.progress = progress
         self._work = work
         self._error: errors.GanetiError | None = None
+        #: what the work has returned
+        self.result: object = None
         # What it logs is about the job of the call that began it.
         work_on = contextvars.copy_context().run
         self._thread = threading.Thread(
@@ -80,7 +82,7 @@ class _Copy:
 
     def _run(self) -> None:
         try:
-            self._work(self.progress)
+            self.result = self._work(self.progress)
         except errors.GanetiError as err:
             log.warning("%s", errors.text(err))
             self._error = err
@@ -110,7 +112,7 @@ class Copies(CopyCalls):
         self._lock = threading.Lock()
         self._copies: dict[str, _Copy] = {}
 
-    def begin(self, work: Callable[[Progress], None]) -> str:
+    def begin(self, work: Callable[[Progress], object]) -> str:
         """Begin to copy and return the name of the copy; ``work`` raises GanetiError on failure."""
         name = secrets.token_hex(8)
         with self._lock:
@@ -120,6 +122,15 @@ class Copies(CopyCalls):
             progress = Progress(self._context.clock, self._context.stopping)
             self._copies[name] = _Copy(progress, work)
         return name
+
+    def take_result(self, copy: str) -> object:
+        """What the work of a copy that has ended has returned, once; None when it is lost."""
+        with self._lock:
+            found = self._copies.get(copy)
+            if found is None:
+                return None
+            result, found.result = found.result, None
+            return result
 
     def copy_status(self, copy: str) -> CopyStatus:
         """How far a copy is; waits up to 2 s for its end.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from ganeti.node.backup_desk import Desk
+from ganeti.node.backup_files import BackupFiles
 from ganeti.node.backups import Backups
 from ganeti.node.consoles import Consoles
 from ganeti.node.context import NodeContext
 from ganeti.node.conversion import Conversion
+from ganeti.node.copy_guests import CopyGuests
 from ganeti.node.copying import Copies
 from ganeti.node.crypto import Crypto
 from ganeti.node.disk_content import DiskContent
@@ -79,6 +82,7 @@ class Families:
         images = Images(context, disks, copies)
         ssh = Ssh(context)
         exports = Exports(context)
+        desk, copy_guests = Desk(context), CopyGuests(context)
         self.all: tuple[object, ...] = (
             system,
             Versions(context),
@@ -97,7 +101,8 @@ class Families:
             copies,
             Transfer(context, disks, copies),
             images,
-            Backups(context, disks, copies),
+            Backups(context, disks, copies, desk, copy_guests),
+            BackupFiles(context, images, copies, desk, copy_guests),
             DiskStates(disks),
             Mirrors(context, disks),
             instances,

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import select
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 from uuid import uuid4
 
 from ganeti import errors
 from ganeti.base import files
-from ganeti.base.clock import Deadline
-from ganeti.guest_os import definition, environment, helper, scripts
+from ganeti.guest_os import definition, environment, helper
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.model.enums import DiskMode
+from ganeti.node import helper_ends
 from ganeti.node.console_output import ConsoleOutput
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
+from ganeti.node.helper_ends import Times
 from ganeti.node.images import Images
 from ganeti.node.instances import Instances
 from ganeti.rpc.calls.helper_guests import HelperGuestCalls
@@ -35,10 +33,6 @@ from ganeti.rpc.objects import NodeInstance
 from ganeti.storage.file import describe_file
 
 log = logging.getLogger(__name__)
-
-_MIB: Final = 1024 * 1024
-#: Seconds between two checks whether the master still asks.
-_PAUSE: Final = 2.0
 
 
 class HelperGuests(HelperGuestCalls):
@@ -70,11 +64,12 @@ class HelperGuests(HelperGuestCalls):
         guest = helper.arrange(instance, params)
         disks = self._disks.all_attached(instance)
         package = self._pack(instance, disks, task)
-        kind = "add" if task.installs else "zero"
+        kind, times = "add" if task.installs else "zero", Times(task.startup_timeout, task.timeout)
         with contextlib.ExitStack() as work:
             directory = work.enter_context(_work(paths.helper_guests))
+            self._images.put_in_file(task.image, directory / "image", progress)
             own = [
-                self._make_image(directory, task, progress),
+                _attach(directory / "image", DiskMode.RW),
                 _attach(_write(directory / "package", package), DiskMode.RO),
             ]
             progress.set(0, 0)
@@ -82,14 +77,10 @@ class HelperGuests(HelperGuestCalls):
             running = self._instances.run_beside(guest, [*own, *disks])
             with running as process:
                 work.close()
-                in_time = process is None or self._wait(process, task, console, progress)
-        log_file = scripts.make_log(kind, instance, paths, clock=self._context.clock)
-        text = console.read()
-        try:
-            log_file.write_text(text, encoding="utf-8")
-        except OSError as err:
-            raise files.failure(err) from err
-        _judge(instance.name, task, helper.read_result(text), log_file, in_time=in_time)
+                in_time = helper_ends.wait(
+                    process, console, times, lambda: progress.set(0, 0), self._context.clock
+                )
+        helper_ends.judge(kind, instance, console.read(), times, self._context, in_time=in_time)
 
     def _pack(
         self, instance: NodeInstance, disks: Sequence[AttachedDisk], task: HelperTask
@@ -103,74 +94,12 @@ class HelperGuests(HelperGuestCalls):
         )
         return helper.pack_installation(found, env)
 
-    def _make_image(self, directory: Path, task: HelperTask, progress: Progress) -> AttachedDisk:
-        path = directory / "image"
-
-        def place(size: int) -> str:
-            with path.open("xb") as stream:
-                os.truncate(stream.fileno(), size * _MIB)
-            return str(path)
-
-        self._images.put(task.image, place, progress)
-        return _attach(path, DiskMode.RW)
-
     def _console_log(self, guest: NodeInstance) -> Path:
         driver = self._context.hypervisor(guest.hypervisor)
         line = driver.console_lines(guest, guest.hvparams).get("serial")
         if line is None or line.log is None:
             raise errors.HypervisorError(f"hypervisor {guest.hypervisor} has no helper guests")
         return line.log
-
-    def _wait(
-        self, process: int, task: HelperTask, console: ConsoleOutput, progress: Progress
-    ) -> bool:
-        """Wait for the end of a process; False when it does not begin or end in time."""
-        try:
-            fd = os.pidfd_open(process)
-        except ProcessLookupError:
-            return True
-        try:
-            begin = task.startup_timeout
-            if begin is not None:
-                if self._ends_within(fd, begin, progress):
-                    return True
-                if not helper.read_result(console.read()).began:
-                    return False
-            return self._ends_within(fd, task.timeout, progress)
-        finally:
-            os.close(fd)
-
-    def _ends_within(self, fd: int, seconds: float, progress: Progress) -> bool:
-        """Raises BlockDeviceError when the daemon stops or the master asks no more."""
-        deadline = Deadline(seconds, self._context.clock)
-        while True:
-            left = deadline.left
-            if select.select([fd], [], [], min(left, _PAUSE))[0]:
-                return True
-            if not left:
-                return False
-            progress.set(0, 0)
-
-
-def _judge(
-    name: str, task: HelperTask, result: helper.Result, log_file: Path, *, in_time: bool
-) -> None:
-    """OpExecError unless the guest has done its work."""
-    if in_time and result.code == 0:
-        return
-    if in_time and result.code is not None:
-        what = f"failed with exit code {result.code}"
-    elif in_time:
-        what = "ended without printing an exit code"
-    elif result.began:
-        what = f"did not end within {task.timeout} s, and was ended"
-    else:
-        what = f"did not begin within {task.startup_timeout} s, and was ended"
-    tail = scripts.read_tail(log_file)
-    raise errors.OpExecError(
-        f"the helper guest of instance {name} {what};"
-        + (f" the last lines of its log {log_file}:\n{tail}" if tail else f" {log_file} is empty")
-    )
 
 
 @contextlib.contextmanager

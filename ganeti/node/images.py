@@ -222,6 +222,16 @@ class Images(ImageCalls):
         finally:
             os.close(fd)
 
+    def put_in_file(self, image: NodeImage | str, path: Path, progress: Progress) -> None:
+        """Write an image, or what is at a location, to a new file."""
+
+        def place(size: int) -> str:
+            with _file_errors(), path.open("xb") as stream:
+                os.truncate(stream.fileno(), size << 20)
+            return str(path)
+
+        self.put(image, place, progress)
+
     def _put_location(self, given: str, place: Callable[[int], str], progress: Progress) -> None:
         with _file_errors(), self._cache.work(ImageUuid(str(uuid4()))) as directory:
             path = directory / "source"

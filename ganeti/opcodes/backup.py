@@ -160,6 +160,25 @@ class OpBackupRestore(OpCode, tag="OP_BACKUP_RESTORE", kw_only=True):
     disk: Annotated[DiskIndex | None, doc("Only this disk, by its number; by default all")] = None
 
 
+class OpBackupReadFiles(OpCode, tag="OP_BACKUP_READ_FILES", kw_only=True):
+    """Read files of a backup into an archive on a node."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    result_type: ClassVar[str] = "{any:any}"
+
+    instance_name: Annotated[NonEmpty, doc("Name that the instance has, or had at that time")]
+    repository: Annotated[NonEmpty | None, _REPOSITORY] = None
+    backup: Annotated[NonEmpty | None, _BACKUP_ID] = None
+    files: Annotated[
+        list[NonEmpty],
+        doc("Files and directories to read, by their full paths in the file system they are in"),
+    ]
+    node: Annotated[
+        NonEmpty | None, doc("Node that reads them and keeps the archive; by default the master")
+    ] = None
+    timeout: Annotated[Positive, doc("Seconds until they must have been read")] = 3600
+
+
 class OpBackupVerify(OpCode, tag="OP_BACKUP_VERIFY", kw_only=True):
     """Check that a backup can be restored: compare its checksums, and start a copy if wanted."""
 

@@ -6,6 +6,7 @@ import msgspec
 
 from ganeti.model.backup import Manifest
 from ganeti.model.enums import Consistency
+from ganeti.rpc.images import NodeImage
 from ganeti.rpc.objects import NodeDisk
 
 
@@ -41,6 +42,27 @@ class BootTest(msgspec.Struct, frozen=True, kw_only=True):
     sign: str
     #: seconds until it must have shown it
     timeout: int
+
+
+class FileRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which files are read, and by what."""
+
+    #: full paths in a file system of a disk
+    paths: list[str]
+    #: of the helper guest
+    image: NodeImage | str
+    #: seconds until it must have begun, and until it must have ended after these
+    startup_timeout: int
+    timeout: int
+
+
+class FileResult(msgspec.Struct, frozen=True, kw_only=True):
+    """An archive of tar with files of a backup, on the node."""
+
+    path: str
+    files: int
+    #: bytes
+    size: int
 
 
 class BackupResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from archive_bench import describe
+from backup_copies import find_left
 from fake_agent import agent
 from helper_sector import make_disk
 from local_cluster import Cluster, copy_cluster, tool
@@ -61,18 +61,6 @@ def proof(cluster: Cluster) -> str:
     return cluster.ok("backup history --no-headers -o proof", NAME).lines[-1].strip()
 
 
-def find_left(cluster: Cluster, node: str = "node2") -> list[str]:
-    """Files and processes of copies on a node."""
-    work = cluster.paths(node).backup_work
-    found = [str(path) for path in work.glob("*")]
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            words = path.read_bytes().replace(b"\0", b" ").decode()
-            if str(work) in words:
-                found.append(words)
-    return found
-
-
 def begin(cluster: Cluster, *options: str) -> str:
     """The job of a verification whose copy runs."""
     ran = cluster.ok(f"{VERIFY} --submit --print-jobid", *options, NAME)
@@ -95,7 +83,7 @@ def test_a_copy_boots_and_that_is_recorded(cluster: Cluster) -> None:
     [backup] = Api(cluster).get(f"/2/instances/{NAME}/backups", Authorization="reader")
     assert backup["booted"] == backup["proof_time"]
     assert [path.read_bytes() for path in disks(cluster)] == before
-    assert find_left(cluster) == []
+    assert find_left(cluster, "node2") == []
     # a later look at the checksums takes nothing of that back
     cluster.ok("backup verify", NAME)
     [backup] = Api(cluster).get(f"/2/instances/{NAME}/backups", Authorization="reader")
@@ -130,7 +118,7 @@ def test_a_copy_that_shows_nothing_is_bad_but_its_content_is_built_on(cluster: C
     assert "the copy did not boot: not within 2 s: the serial console shows 'Welcome'" in ran.err
     assert PROMPT in ran.err
     assert proof(cluster).startswith("bad: the copy did not boot")
-    assert find_left(cluster) == []
+    assert find_left(cluster, "node2") == []
     [log] = cluster.paths("node2").os_log.glob(f"verify-*{NAME}*.log")
     assert PROMPT in log.read_text()
     cluster.ok("backup run", NAME)
@@ -143,18 +131,18 @@ def test_a_copy_that_ends_is_bad(cluster: Cluster) -> None:
     ran = cluster.gnt(f"{VERIFY} --boot-until=serial:Welcome", NAME)
     assert ran.code == 1
     assert "did not boot: it ended before the serial console shows 'Welcome'" in ran.err
-    assert find_left(cluster) == []
+    assert find_left(cluster, "node2") == []
     fill(cluster, make_disk(first=PROMPT, copies=False, hangs=True))
 
 
 def test_a_killed_node_daemon_leaves_nothing_once_it_is_back(cluster: Cluster) -> None:
     job = begin(cluster, "--boot-until=serial:Welcome")
     kill_noded(cluster, "node2")
-    assert len(find_left(cluster)) > 1
+    assert len(find_left(cluster, "node2")) > 1
     # what the guest has on disks has no name any more
     assert not list(cluster.paths("node2").backup_work.rglob("*.raw"))
     assert tool("start-node", cluster.directory, "node2").code == 0
-    assert find_left(cluster) == []
+    assert find_left(cluster, "node2") == []
     assert cluster.gnt("job watch", job).code != 0
     assert proof(cluster) == "-"
 
@@ -162,7 +150,7 @@ def test_a_killed_node_daemon_leaves_nothing_once_it_is_back(cluster: Cluster) -
 def test_a_canceled_verification_leaves_nothing(cluster: Cluster) -> None:
     job = begin(cluster, "--boot-until=serial:Welcome")
     cluster.gnt("job cancel --force", job)
-    wait_for(lambda: find_left(cluster) == [], "the end of the copy", 60)
+    wait_for(lambda: find_left(cluster, "node2") == [], "the end of the copy", 60)
     assert proof(cluster) == "-"
 
 
@@ -185,7 +173,7 @@ def test_a_port_that_nobody_answers_at(cluster: Cluster) -> None:
     ran = cluster.gnt(f"{VERIFY} --boot-until=tcp:22 --boot-timeout=4", NAME)
     assert ran.code == 1
     assert "did not boot: not within 4 s: TCP port 22 answers" in ran.err
-    assert find_left(cluster) == []
+    assert find_left(cluster, "node2") == []
 
 
 def test_the_watcher_starts_verifications_of_a_schedule(cluster: Cluster) -> None:
@@ -215,7 +203,7 @@ def test_a_backup_of_restic(cluster: Cluster, tmp_path: Path) -> None:
         shutil.copy(known.file, place)
     cluster.ok("backup run --repository=offsite", NAME)
     assert "it has booted" in cluster.ok(f"{VERIFY} --repository=offsite", NAME).out
-    assert find_left(cluster) == []
+    assert find_left(cluster, "node2") == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
@@ -227,7 +215,7 @@ def test_a_full_disk_ends_the_copy_and_says_nothing_of_the_backup(cluster: Clust
         ran = cluster.gnt(VERIFY, NAME)
         assert ran.code == 1
         assert "MiB are left in" in ran.err
-        assert find_left(cluster) == []
+        assert find_left(cluster, "node2") == []
     finally:
         subprocess.run(["umount", str(work)], check=True)
     assert proof(cluster) == "boot"
@@ -258,4 +246,4 @@ def test_an_instance_that_is_gone(cluster: Cluster) -> None:
     cluster.ok("backup run", NAME)
     cluster.ok("instance remove -f", NAME)
     assert "it has booted" in cluster.ok(VERIFY, NAME).out
-    assert find_left(cluster) == []
+    assert find_left(cluster, "node2") == []

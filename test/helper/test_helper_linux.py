@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,3 +121,23 @@ def test_helper_guest_installs_asks_its_node_and_zeroes(instance: Cluster) -> No
     assert debugfs(disk, "cat kept") == f"word known of {NAME}\n"
     [log] = instance.paths().os_log.glob("zero-strange-*.log")
     assert "zeroing free space on /dev/vdc" in log.read_text()
+
+
+def test_files_of_a_backup_are_read(instance: Cluster) -> None:
+    instance.ok("backup run", NAME)
+    begun = time.monotonic()
+    ran = instance.ok("backup restore --files=/kept --files=/lost+found", NAME, timeout=600)
+    print(f"{ran.out}{ran.err}reading: {time.monotonic() - begun:.0f} s")
+    [archive] = instance.paths().restored_files.iterdir()
+    with tarfile.open(archive) as found:
+        assert found.getnames() == ["disk0/kept", "disk0/lost+found"]
+        kept = found.extractfile("disk0/kept")
+        assert kept is not None
+        assert kept.read().decode() == f"word known of {NAME}\n"
+    assert "* 1 file, 1M: " in ran.out
+
+    ran = instance.gnt("backup restore --files=/missing", NAME, timeout=600)
+    assert ran.code == 1
+    assert "/missing: no file system has it" in ran.err
+    assert "disk0 has in /: kept lost+found" in ran.err
+    assert list(instance.paths().restored_files.iterdir()) == [archive]

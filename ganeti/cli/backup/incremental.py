@@ -63,20 +63,31 @@ _LEFT_OUT = ("commit", "forthcoming", "no_install", "force_variant", "image", "s
             "--backup", metavar="<id>", help="Id of the backup; the newest without it"
         ),
         "disk": override("--restore-disk"),
+        "files": override(
+            "--files",
+            append=True,
+            metavar="<path>",
+            help="Read only this file or directory, by its full path in its file system, into an"
+            " archive on --node; may be given several times",
+        ),
     },
-    also=creation.SIZE | {"OP_BACKUP_RESTORE": ("disk",)},
+    also=creation.SIZE | {"OP_BACKUP_RESTORE": ("disk",), "OP_BACKUP_READ_FILES": ("files",)},
     new=True,
     options=(o.FORCE, *creation.EXTRAS, *o.JOB_OPTIONS),
-    usage="[--backup=<id>] [--as=<instance> -n <node>[:<node>]] <instance>",
+    usage="[--backup=<id>] [--as=<instance> -n <node>[:<node>] | --files=<path>...] <instance>",
 )
 def restore(call: Call) -> None:
-    """Restore a backup to a new instance, or over the disks of the same one.
+    """Restore a backup to a new instance, over the disks of the same one, or only files of it.
 
     With --as a new instance is created, with the settings that it had, as gnt-backup import does,
     and options of gnt-instance add change them. Without --as the instance must be stopped, and the
-    command asks first.
+    command asks first. With --files nothing of the instance is changed: the files go into an
+    archive on the master, or on --node.
     """
     name, opts = call.args[0], call.opts
+    if opts.files:
+        _read_files(call, name)
+        return
     if opts.instance_name is None:
         _restore_here(call, name)
         return
@@ -105,4 +116,22 @@ def _restore_here(call: Call, name: str) -> None:
         backup=opts.backup,
         repository=opts.repository,
         disk=opts.disk,
+    )
+
+
+def _read_files(call: Call, name: str) -> None:
+    opts = call.opts
+    others = {"--as": "instance_name", "--restore-disk": "disk", **_OF_NEW}
+    del others["--node"]
+    surplus = [flag for flag, dest in others.items() if getattr(opts, dest, None) not in (None, [])]
+    if surplus:
+        raise errors.make_invalid_error(f"{surplus[0]} makes no sense with --files")
+    jobs.run_op(
+        call,
+        "OP_BACKUP_READ_FILES",
+        instance_name=name,
+        backup=opts.backup,
+        repository=opts.repository,
+        files=opts.files,
+        node=opts.pnode,
     )

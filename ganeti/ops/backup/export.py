@@ -106,7 +106,7 @@ class BackupExport(
         env = hook_env.instance_env(config, self.instance)
         zeroing = None
         if op.zero_free_space:
-            zeroing = os_images.find_helper(config, self.instance, "zeroing_image")
+            zeroing = os_images.find_helper(config, self.instance.real_hypervisor, "zeroing_image")
         return _Plan(source, target, remote, disks, running, zeroing, env)
 
     def hooks(self) -> Hooks:

@@ -20,6 +20,9 @@ from ganeti.ops.operation import Context
 from ganeti.ops.planning import checks, import_settings
 from ganeti.rpc.objects import NodeInstance, NodeNic
 
+#: MiB of a helper guest that reads files: Linux with its modules needs about 200.
+_READER_MEMORY = 256
+
 
 def arrange(ctx: Context, manifest: Manifest) -> NodeInstance:
     """The instance as it was then, without any way to the outside.
@@ -62,6 +65,30 @@ def arrange(ctx: Context, manifest: Manifest) -> NodeInstance:
             for nic in export.nics
         ),
     )
+
+
+def arrange_reader(config: Config, name: str) -> NodeInstance:
+    """A helper guest without a NIC that reads disks of a backup; OpPrereqError: none can do it."""
+    enabled = config.cluster.enabled_hypervisors
+    able = [each for each in enabled if HYPERVISORS.get(each).traits.helper_params]
+    if not able:
+        raise errors.make_state_error(
+            "no hypervisor of the cluster has helper guests, which read files; kvm has:"
+            " gnt-cluster modify --enabled-hypervisors"
+        )
+    traits = HYPERVISORS.get(able[0]).traits
+    own = {"minmem": _READER_MEMORY, "maxmem": _READER_MEMORY, "vcpus": 1}
+    return NodeInstance(
+        uuid=InstanceUuid(str(uuid4())),
+        name=name,
+        primary_node=NodeUuid(""),
+        os="files",
+        hypervisor=HypervisorName(able[0]),
+        hvparams={
+            **config.hvparams_for(able[0], "", {}), **traits.copy_params, **traits.helper_params
+        },
+        beparams=config.beparams_for(parameters.change_own_backend(config, {}, own)),
+    )  # fmt: skip
 
 
 def _isolate(config: Config, mac: str, ip: str | None, network: str | None, link: str) -> NodeNic:

@@ -11,7 +11,6 @@ from ganeti.images import location
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.image import Image
-from ganeti.model.instance import Instance
 from ganeti.ops.planning import images
 
 
@@ -51,18 +50,16 @@ def find_for_disk(
     return found
 
 
-def find_helper(config: Config, instance: Instance, parameter: str) -> Image | str:
-    """What the helper guest of an instance is started from.
+def find_helper(config: Config, hypervisor: str, parameter: str) -> Image | str:
+    """What a helper guest of a hypervisor is started from.
 
     ``parameter`` is that of the cluster, ``install_image`` or ``zeroing_image``.
 
     Raises:
         OpPrereqError: it is not set, cannot be used, or the hypervisor has no helper guests.
     """
-    if not HYPERVISORS.get(instance.real_hypervisor).traits.helper_params:
-        raise errors.make_invalid_error(
-            f"hypervisor {instance.hypervisor} has no helper guests; kvm has"
-        )
+    if not HYPERVISORS.get(hypervisor).traits.helper_params:
+        raise errors.make_invalid_error(f"hypervisor {hypervisor} has no helper guests; kvm has")
     text = getattr(config.cluster, parameter)
     if not text:
         option = f"--{parameter.replace('_', '-')}"

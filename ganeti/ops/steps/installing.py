@@ -37,7 +37,7 @@ def check(
     """Refuse an installation that cannot be; OpPrereqError. ``osparams`` are complete."""
     found = os_images.find_for_disk(ctx.config, osparams, disks)
     if found is None and instance.os and not _is_trusted(ctx, instance):
-        os_images.find_helper(ctx.config, instance, "install_image")
+        os_images.find_helper(ctx.config, instance.real_hypervisor, "install_image")
 
 
 def _is_trusted(ctx: Context, instance: Instance) -> bool:
@@ -76,7 +76,7 @@ def run(
     if _is_trusted(ctx, instance):
         ctx.rpc.call_one(node, NodeCalls.instance_os_add, wire, reinstall, debug)
         return
-    found = os_images.find_helper(ctx.config, instance, "install_image")
+    found = os_images.find_helper(ctx.config, instance.real_hypervisor, "install_image")
     task = HelperTask(
         image=_describe(ctx, found),
         installs=True,

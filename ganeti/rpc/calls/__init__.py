@@ -8,6 +8,7 @@ Where Ganeti has the same call, its name is used. Sizes are MiB, times seconds.
 
 from __future__ import annotations
 
+from ganeti.rpc.calls.backup_files import BackupFileCalls
 from ganeti.rpc.calls.backups import BackupCalls
 from ganeti.rpc.calls.conversion import ConversionCalls
 from ganeti.rpc.calls.copying import CopyCalls
@@ -64,6 +65,7 @@ class NodeCalls(
     TransferCalls,
     ImageCalls,
     BackupCalls,
+    BackupFileCalls,
     DiskStateCalls,
     MirrorCalls,
     InstanceCalls,

@@ -88,6 +88,23 @@ def test_package_for_zeroing_names_the_disks(tmp_path: Path) -> None:
     assert subprocess.run(["sh", "-n", str(where / "run")]).returncode == 0
 
 
+def test_package_for_reading_has_the_archive_before_the_disks(tmp_path: Path) -> None:
+    where = unpack(helper.pack_reading(2, ["/etc/fstab", "/it's $HOME"]), tmp_path)
+    shown = subprocess.run(
+        ["sh", "-c", '. ./environment; echo "$TARGET $DISK_0_PATH $DISK_1_PATH $WANTED_1"'],
+        cwd=where, capture_output=True, text=True,
+    )  # fmt: skip
+    assert shown.stdout == "/dev/vdc /dev/vdd /dev/vde /it's $HOME\n"
+    assert subprocess.run(["sh", "-n", str(where / "run")]).returncode == 0
+    with pytest.raises(errors.OpPrereqError, match="has 24 disks, and a helper guest can have 23"):
+        helper.pack_reading(24, ["/"])
+
+
+def test_what_the_guest_tells_of_its_archive() -> None:
+    assert helper.read_archive("ganeti-helper: files 3, bytes 10240\r\n") == (3, 10240)
+    assert helper.read_archive("ganeti-helper: files -3, bytes 1\nfiles 1, bytes 2\n") is None
+
+
 def test_guest_reaches_no_network_but_that_of_its_node(make_instance: MakeInstance) -> None:
     nics = tuple(
         NodeNic(uuid=name, mac="aa:00:00:00:00:01", ip=None, name=name, network=NetworkUuid("n"))

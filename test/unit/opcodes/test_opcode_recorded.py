@@ -81,6 +81,7 @@ PLACEMENT = {
 #: Opcodes about incremental backups; Ganeti has exports only.
 BACKUPS = {
     "OP_BACKUP_PRUNE",
+    "OP_BACKUP_READ_FILES",
     "OP_BACKUP_RESTORE",
     "OP_BACKUP_RUN",
     "OP_BACKUP_SCHEDULE",
