@@ -85,10 +85,12 @@ def arrange_reader(config: Config, name: str) -> NodeInstance:
         os="files",
         hypervisor=HypervisorName(able[0]),
         hvparams={
-            **config.hvparams_for(able[0], "", {}), **traits.copy_params, **traits.helper_params
+            **config.hvparams_for(able[0], "", {}),
+            **traits.copy_params,
+            **traits.helper_params,
         },
         beparams=config.beparams_for(parameters.change_own_backend(config, {}, own)),
-    )  # fmt: skip
+    )
 
 
 def _isolate(config: Config, mac: str, ip: str | None, network: str | None, link: str) -> NodeNic:

@@ -22,7 +22,7 @@ FAILURE = '    CROWD = "FailCrowd", "number of instances"\n'
 NEW = """        if primary:
             mark(layout.seats[0] >= 4, Failure.CROWD)
 """
-WHY = """    if why == Failure.CROWD:
+WHY = """    if reason == Failure.CROWD:
         return f"has {int(seats.layout.seats[0, node])} instances already"
 """
 PLACE = """
@@ -49,7 +49,7 @@ def test_a_criterion_for_new_instances_in_two_files(tmp_path: Path) -> None:
     package = OwnPackage(tmp_path / "package", *ROWS[:1])
     package.insert("placement/seats.py", FAILURE, before='    MIGRATION = "FailMig"')
     package.insert("placement/seats.py", NEW, before="        disk = self.one[Use.DISK_ALL]\n")
-    package.insert("placement/refusal.py", WHY, before="    if why == Failure.TAGS:")
+    package.insert("placement/refusal.py", WHY, before="    if reason == Failure.TAGS:")
     said = package.output(SUPPORT + PLACE, tmp_path / "root")
     assert "HTS_ALLOC_INSTANCES=12" in said
     assert "HTS_ALLOC_FAIL_REASON=FAILCROWD" in said

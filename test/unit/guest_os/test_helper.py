@@ -92,8 +92,10 @@ def test_package_for_reading_has_the_archive_before_the_disks(tmp_path: Path) ->
     where = unpack(helper.pack_reading(2, ["/etc/fstab", "/it's $HOME"]), tmp_path)
     shown = subprocess.run(
         ["sh", "-c", '. ./environment; echo "$TARGET $DISK_0_PATH $DISK_1_PATH $WANTED_1"'],
-        cwd=where, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=where,
+        capture_output=True,
+        text=True,
+    )
     assert shown.stdout == "/dev/vdc /dev/vdd /dev/vde /it's $HOME\n"
     assert subprocess.run(["sh", "-n", str(where / "run")]).returncode == 0
     with pytest.raises(errors.OpPrereqError, match="has 24 disks, and a helper guest can have 23"):

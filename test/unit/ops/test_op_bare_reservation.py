@@ -24,6 +24,7 @@ from ganeti.opcodes.describe import parameters
 BARE, WITH_DISK, LOOSE = "bare-uuid", "other-uuid", "disk-uuid"
 #: What required parameters get, by name.
 VALUES: dict[str, Any] = {
+    "files": ["/etc/fstab"],
     "instance_name": BARE,
     "instances": [],
     "new_name": "new.example.com",
