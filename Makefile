@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := --side-by-side 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper check-moves check-etcd
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-burnin check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper check-moves check-etcd
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -54,6 +54,9 @@ check-pythons: ## all tests with each Python from 3.11 to 3.13 that is on this m
 
 check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRBD, KVM and Xen (root; a quarter of an hour)
 	@$(BIN)/python -m pytest --side-by-side 3 test/hosts
+
+check-burnin: $(VENV)/dev.stamp ## burnin of twenty KVM instances on emulated hosts, on LVM and on DRBD (root; an hour); BURNIN_INSTANCES=...
+	@$(BIN)/python -m pytest -s test/hosts/test_hosts_burnin.py
 
 check-servers: $(VENV)/dev.stamp ## emulated servers: bare Debian to guests, power cut, upgrade, takeover (root; an hour and a half)
 	@$(BIN)/python -m pytest -s test/servers

@@ -183,6 +183,46 @@ def test_the_link_is_cut(pair: Pair, book: Book) -> None:
         case.recovery = "by itself when the network is back"
 
 
+@pytest.mark.parametrize("good", ["primary", "secondary"])
+def test_both_copies_were_written(pair: Pair, book: Book, good: str) -> None:
+    """The page doc/admin/when-drbd-splits.md, command by command."""
+    cluster, (away, here) = pair.cluster, pair.sides()
+    fault = f"split brain; the {good} node has the good copy"
+    with book.case("running instance on DRBD", fault) as case:
+        away.machine.link(up=False)
+        mirror.until(here, cs="WFConnection")
+        mirror.write(away, "written-away", offset=256)
+        away.power_cut()
+        assert cluster.gnt("node modify --offline=yes", away.name).code == 0
+        cluster.ok("instance failover -f --ignore-consistency", WEB)
+        mirror.write(here, "written-here", offset=256)
+        away.power_on()
+        cluster.ok("node modify --offline=no", away.name)
+        cluster.gnt("instance activate-disks", WEB)
+        said = cluster.gnt("cluster verify")
+        print(said.out)
+        assert said.code == 1
+        assert f"gnt-instance replace-disks -s {WEB}" in said.out
+        assert pair.running() == (here, away, "running")
+        if good == "secondary":
+            cluster.ok("instance shutdown", WEB)
+            print(cluster.ok("instance failover -f --ignore-consistency", WEB))
+            assert pair.running()[:2] == (away, here)
+        print(cluster.ok("instance replace-disks -s", WEB))
+        if good == "secondary":
+            cluster.ok("instance startup", WEB)
+        cluster.ok("cluster verify")
+        case.outcome = "the mirror is not connected; verify names the split brain; both copies stay"
+        case.recovery = (
+            "instance replace-disks -s"
+            if good == "primary"
+            else "instance shutdown, failover --ignore-consistency, replace-disks -s, startup"
+        )
+    pair.whole()
+    kept = "written-here" if good == "primary" else "written-away"
+    assert [mirror.read(node, 12, offset=256) for node in pair.sides()[:1]] == [kept]
+
+
 def test_a_sync_is_interrupted_by_a_power_cut(pair: Pair, book: Book) -> None:
     kept, away = pair.sides()
     with book.case("DRBD resync", "power cut of the target in the middle") as case:
