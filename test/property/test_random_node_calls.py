@@ -112,6 +112,13 @@ def samples(paths: Paths) -> dict[str, Any]:
         },
         "HelperTask": {"image": "/srv/none", "installs": True, "timeout": 1},
         "BackupPlace": place,
+        "BootTest": {"sign": "agent", "timeout": 1},
+        "FileRequest": {
+            "paths": ["/etc/fstab"],
+            "image": "/srv/none",
+            "startup_timeout": 1,
+            "timeout": 1,
+        },
         "BackupRequest": {"place": place, "settings": "[export]"},
         "ImportExportOptions": {"compress": "gzip", "magic": "m", "connect_timeout": 1},
         "HotplugAction": "hotadd",
@@ -191,6 +198,8 @@ def test_no_call_fails_by_a_bug(
     calls = sorted(set(specs()) - _LEFT_OUT)
     end = time.monotonic() + _SECONDS
     bugs: dict[str, str] = {}
+    for name in calls:
+        make_valid(dice, specs()[name].args, known)  # each type has a sample
     for _ in range(_REQUESTS):
         name = dice.choice(calls)
         args = spoiled(dice, make_valid(dice, specs()[name].args, known))

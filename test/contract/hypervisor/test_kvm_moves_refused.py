@@ -73,7 +73,7 @@ def test_leftovers_of_a_move_are_told_apart_from_a_guest(pair: Pair) -> None:
 
 
 def test_qemu_that_hangs_is_told_of_in_time(pair: Pair, monkeypatch: Any) -> None:
-    monkeypatch.setattr("ganeti.hypervisor.kvm.runtime.QMP_TIMEOUT", 0.5)
+    monkeypatch.setattr("ganeti.hypervisor.kvm.runtime.qmp_timeout", lambda: 0.5)
     made, _disks = pair.start()
     pid = pair.source.driver.store.pid(made.name)
     os.kill(pid, signal.SIGSTOP)

@@ -144,8 +144,8 @@ def test_guest_boots_by_uefi(kvm: Any, kind: str, machine: str) -> None:
 
 def test_a_hung_qemu_delays_nobody_for_long(kvm: Any, monkeypatch: Any) -> None:
     """Whatever is asked of it ends soon, with words that tell what happened."""
-    monkeypatch.setattr("ganeti.hypervisor.kvm.power.QMP_TIMEOUT", 0.3)
-    monkeypatch.setattr("ganeti.hypervisor.kvm.runtime.QMP_TIMEOUT", 0.3)
+    monkeypatch.setattr("ganeti.hypervisor.kvm.power.qmp_timeout", lambda: 0.3)
+    monkeypatch.setattr("ganeti.hypervisor.kvm.runtime.qmp_timeout", lambda: 0.3)
     instance = kvm.instance()
     disks = kvm.start(instance, boot_sectors.deaf)
     pid = kvm.driver.store.pid(instance.name)
