@@ -20,6 +20,8 @@ from ganeti.storage import measure
 
 #: Writes a dump; blocks until all of it is written.
 Target = Callable[[Iterator[bytes | memoryview]], object]
+#: How many arguments each kind of end has at least.
+_LEAST = {"file": 1, "raw": 1, "script": 2}
 
 
 class Ends:
@@ -39,7 +41,7 @@ class Ends:
             BlockDeviceError, FileStoragePathError: there is nothing to send.
             ParameterError: arguments that make no sense.
         """
-        kind, args = given
+        kind, args = _check(given)
         if kind == "file":
             path, compression = str(args[0]), str(args[1]) if len(args) > 1 else streams.PLAIN
             found = self._exports.find_below(path)
@@ -51,7 +53,7 @@ class Ends:
             return streams.Content(self._open(_disk(args[0])))
         if kind == "script":
             copy = None if len(args) < 3 or args[2] is None else _disk(args[2])
-            return self._find_script_source(transfer, instance, int(args[1]), copy)
+            return self._find_script_source(transfer, instance, _index(args[1]), copy)
         raise errors.ParameterError(f"nothing can be sent from {kind[:20]!r}")
 
     def _open(self, disk: NodeDisk) -> str:
@@ -97,7 +99,7 @@ class Ends:
         self, transfer: Transfer, instance: NodeInstance, given: tuple[str, list[Any]]
     ) -> Target:
         """What writes a dump to a file, to a disk, or to the import script; errors as above."""
-        kind, args = given
+        kind, args = _check(given)
         if kind == "file":
             path = self._exports.find_below(str(args[0]))
             try:
@@ -108,7 +110,7 @@ class Ends:
         if kind == "raw":
             return _write_disk(self._disks.find_existing(_disk(args[0])).path)
         if kind == "script":
-            return self._find_script_target(transfer, instance, int(args[1]))
+            return self._find_script_target(transfer, instance, _index(args[1]))
         raise errors.ParameterError(f"nothing can be written to {kind[:20]!r}")
 
     def _find_script_target(self, transfer: Transfer, instance: NodeInstance, index: int) -> Target:
@@ -156,3 +158,18 @@ def _write_disk(path: str) -> Target:
         return streams.write_to(path, data, limit=measure.device_size(path))
 
     return take
+
+
+def _check(given: tuple[str, list[Any]]) -> tuple[str, list[Any]]:
+    """An end with all of its arguments; ParameterError when some are missing."""
+    kind, args = given
+    if len(args) < (least := _LEAST.get(kind, 0)):
+        raise errors.ParameterError(f"{kind} needs {least} arguments, not {len(args)}")
+    return given
+
+
+def _index(value: object) -> int:
+    """Number of a disk; ParameterError for anything else."""
+    if not isinstance(value, int | str) or not str(value).isascii() or not str(value).isdigit():
+        raise errors.ParameterError(f"{str(value)[:20]!r} is not the number of a disk")
+    return int(value)
