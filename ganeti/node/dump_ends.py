@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +17,8 @@ from ganeti.node.dump_transfer import Transfer
 from ganeti.node.exports import Exports
 from ganeti.rpc.objects import NodeDisk, NodeInstance
 from ganeti.storage import measure
+
+T = TypeVar("T")
 
 #: Writes a dump; blocks until all of it is written.
 Target = Callable[[Iterator[bytes | memoryview]], object]
@@ -160,7 +162,7 @@ def _write_disk(path: str) -> Target:
     return take
 
 
-def _check(given: tuple[str, list[Any]]) -> tuple[str, list[Any]]:
+def _check(given: tuple[str, list[T]]) -> tuple[str, list[T]]:
     """An end with all of its arguments; ParameterError when some are missing."""
     kind, args = given
     if len(args) < (least := _LEAST.get(kind, 0)):
