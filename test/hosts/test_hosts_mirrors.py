@@ -190,7 +190,7 @@ def test_both_copies_were_written(pair: Pair, book: Book, good: str) -> None:
     fault = f"split brain; the {good} node has the good copy"
     with book.case("running instance on DRBD", fault) as case:
         away.machine.link(up=False)
-        mirror.until(here, cs="WFConnection")
+        mirror.await_state(here, cs="WFConnection")
         mirror.write(away, "written-away", offset=256)
         away.power_cut()
         assert cluster.gnt("node modify --offline=yes", away.name).code == 0
@@ -218,7 +218,7 @@ def test_both_copies_were_written(pair: Pair, book: Book, good: str) -> None:
             if good == "primary"
             else "instance shutdown, failover --ignore-consistency, replace-disks -s, startup"
         )
-    pair.whole()
+    pair.await_complete()
     kept = "written-here" if good == "primary" else "written-away"
     assert [mirror.read(node, 12, offset=256) for node in pair.sides()[:1]] == [kept]
 
