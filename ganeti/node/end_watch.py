@@ -40,7 +40,6 @@ class _Watched:
 
     name: str
     hypervisor: str
-    pid: int | None = None
     fd: int | None = None
     looks: int = 0
 
@@ -172,16 +171,15 @@ class EndWatch:
         driver = self._context.hypervisor(hypervisor)
         watched = _Watched(name, hypervisor)
         if isinstance(driver, ProcessBacked):
-            watched.pid = driver.guest_process(name)
-            if watched.pid is None:
-                return
-            try:
-                watched.fd = os.pidfd_open(watched.pid)
-            except ProcessLookupError:
-                log.info("instance %s has ended again", name)
-            except OSError as err:
-                log.warning("instance %s cannot be watched: %s", name, err.strerror)
-                return
+            pid = driver.guest_process(name)
+            if pid is not None:
+                try:
+                    watched.fd = os.pidfd_open(pid)
+                except ProcessLookupError:
+                    log.info("instance %s has ended again", name)
+                except OSError as err:
+                    log.warning("instance %s cannot be watched: %s", name, err.strerror)
+                    return
         elif not self._tellers.get(hypervisor):
             return
         with self._lock:
@@ -194,8 +192,8 @@ class EndWatch:
             self._watched[name] = watched
             if watched.fd is not None:
                 self._bell.listen(watched.fd)
-            elif watched.pid is not None:
-                self._heard.add(watched)
+            elif isinstance(driver, ProcessBacked):
+                self._heard.add(watched)  # looked at until its process is known, or it has ended
                 self._bell.ring()
 
     def _observe(self, hypervisor: str) -> None:
@@ -262,7 +260,11 @@ class EndWatch:
                         self._heard.discard(watched)
                         return
                 watched.looks += 1
-                if self._runs(watched) and watched.looks < _LOOKS:
+                if (
+                    self._runs(watched)
+                    and watched.looks < _LOOKS
+                    and not self._has_new_process(watched)
+                ):
                     return
                 self._drop(watched)
                 if self._runs(watched):
@@ -283,6 +285,15 @@ class EndWatch:
             log.info("instance %s: %s", watched.name, err)
             return True
         return info is not None and info.state == RunState.RUNNING
+
+    def _has_new_process(self, watched: _Watched) -> bool:
+        """Whether the process of a guest, which was not known when it started, is known now."""
+        driver = self._context.hypervisor(watched.hypervisor)
+        return (
+            watched.fd is None
+            and isinstance(driver, ProcessBacked)
+            and driver.guest_process(watched.name) is not None
+        )
 
     def _drop(self, *gone: _Watched) -> None:
         with self._lock:

@@ -29,6 +29,8 @@ class Sleepers:
     def __init__(self) -> None:
         self.children: dict[str, subprocess.Popen[bytes]] = {}
         self.broken = ""
+        #: Guests that run, but whose process is not known yet.
+        self.beginning: set[str] = set()
 
     def begin(self, name: str) -> None:
         self.children[name] = subprocess.Popen(["sleep", "1000"])
@@ -39,12 +41,15 @@ class Sleepers:
 
     def guest_process(self, name: str) -> int | None:
         child = self.children.get(name)
-        return None if child is None or child.poll() is not None else child.pid
+        if child is None or child.poll() is not None or name in self.beginning:
+            return None
+        return child.pid
 
     def info(self, name: str) -> InstanceInfo | None:
         if self.broken:
             raise errors.HypervisorError(self.broken)
-        if self.guest_process(name) is None:
+        child = self.children.get(name)
+        if child is None or child.poll() is not None:
             return None
         return InstanceInfo(memory=1, vcpus=1, state=RunState.RUNNING)
 
@@ -130,6 +135,23 @@ def test_one_that_ends_within_its_start_is_told_unless_the_start_failed(
     with watch.expect("c", "kvm"):
         pass
     assert reports == ["a"]
+
+
+def test_one_whose_process_is_not_known_at_its_start_is_watched(
+    watch: EndWatch, guests: Sleepers, reports: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(end_watch, "_PAUSE", 0.01)
+    watch.start()
+    guests.beginning = {"a", "b"}
+    for name in ("a", "b"):
+        with watch.expect(name, "kvm", begins=True):
+            guests.begin(name)
+    guests.end("a")
+    wait_for(lambda: reports == ["a"], "the one whose process was never known")
+    guests.beginning.clear()
+    wait_for(lambda: watch._watched["b"].fd is not None, "its process to be known")
+    guests.end("b")
+    wait_for(lambda: reports == ["a", "b"], "the other")
 
 
 def test_a_call_that_works_on_the_guest_goes_first(
