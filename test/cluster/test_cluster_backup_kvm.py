@@ -148,6 +148,14 @@ def test_nothing_is_read_when_nothing_was_written(guest: Guest) -> None:
     assert guest.backup() == ("dirty", 0, 0)
 
 
+def test_an_nbd_server_that_a_killed_node_daemon_left_is_stopped(guest: Guest) -> None:
+    """It was killed after it had started the server, and before it had exported a disk."""
+    with Qmp.connect(guest.socket("qmp")) as qmp:
+        anywhere = {"type": "inet", "data": {"host": "127.0.0.1", "port": "0"}}
+        qmp.command("nbd-server-start", {"addr": anywhere})
+    assert guest.backup() == ("dirty", 0, 0)
+
+
 def test_bitmaps_travel_with_a_migration(guest: Guest) -> None:
     guest.write("write -P 5 30M 64k")
     guest.migrate()

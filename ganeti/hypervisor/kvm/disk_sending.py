@@ -15,7 +15,7 @@ import msgspec
 from ganeti import errors
 from ganeti.hypervisor.kvm import devices, disk_copies
 from ganeti.hypervisor.kvm.devices import Drive
-from ganeti.hypervisor.kvm.frozen import Disks
+from ganeti.hypervisor.kvm.frozen import Disks, stop_serving
 from ganeti.hypervisor.kvm.hotplug_parts import lend
 from ganeti.hypervisor.kvm.migration_parts import try_ports
 from ganeti.hypervisor.kvm.runtime import Runtime
@@ -77,9 +77,8 @@ def _open_for_writing(qmp: Qmp, runtime: Runtime, drive: Drive) -> str:
 
 def close(qmp: Qmp) -> None:
     """Serve no longer; from here on only the guest writes to its disks."""
-    if qmp.command("query-block-exports"):
-        qmp.command("nbd-server-stop")
-        disk_copies.close_nodes(qmp, _WRITE)
+    stop_serving(qmp)
+    disk_copies.close_nodes(qmp, _WRITE)
 
 
 # the source

@@ -39,6 +39,7 @@ _MOMENT, _COPY = "frozen-", "until-"
 #: Nodes of one disk: what is read, the filter below the guest's device, and what it copies into.
 _SHOWN, _FILTER, _KEPT = "frozen-s", "frozen-f", "frozen-k"
 _SOCKET = "nbd.sock"
+_NO_SERVER = "NBD server not running"
 #: With these a guest talks to the device of the node itself.
 PAST_QEMU = ("scsi-block", "scsi-generic")
 #: File in the working directory while the guest is paused: a daemon that is killed lets it go.
@@ -274,14 +275,30 @@ def _serve(qmp: Qmp, disks: Disks, work: Path, since: str | None) -> None:
         )
 
 
+def stop_serving(qmp: Qmp) -> None:
+    """Stop the NBD server with all its exports. Idempotent.
+
+    A daemon that was killed may have left a server without exports, which no command of QEMU shows.
+
+    Raises:
+        HypervisorError: QEMU refused.
+    """
+    try:
+        qmp.command("nbd-server-stop")
+    except errors.HypervisorError as err:
+        if _NO_SERVER not in str(err):
+            raise
+
+
 def end(qmp: Qmp, runtime: Runtime, work: Path, *, drop: str | None = None) -> None:
     """End a moment, if there is one, and remove its files; of bitmaps ``drop`` goes, too.
 
     Raises:
         HypervisorError: QEMU refused.
     """
-    if any(each["id"].startswith(_MOMENT) for each in qmp.command("query-block-exports")):
-        qmp.command("nbd-server-stop")
+    exports = qmp.command("query-block-exports")
+    if not exports or any(each["id"].startswith(_MOMENT) for each in exports):
+        stop_serving(qmp)
     _close(qmp, _SHOWN)
     below = read_files(qmp)
     for node, device in _find_devices(qmp.command("query-block")):
