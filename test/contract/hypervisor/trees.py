@@ -14,17 +14,34 @@ from pathlib import Path
 import pytest
 
 BUSYBOX = shutil.which("busybox")
-APPLETS = ("sh", "sleep", "kill", "cat", "echo", "mount", "umount", "ls", "ip", "mkdir", "mknod")
+APPLETS = (
+    "sh",
+    "sleep",
+    "kill",
+    "cat",
+    "echo",
+    "mount",
+    "umount",
+    "ls",
+    "ip",
+    "mkdir",
+    "mknod",
+    "rm",
+)
 _PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 #: A process that ends when it is told so, and one that has to be killed.
-DAEMON = "#!/bin/sh\nwhile :; do sleep 1; done\n"
-DEAF_DAEMON = "#!/bin/sh\ntrap '' TERM PWR INT\nwhile :; do sleep 1; done\n"
+DAEMON = "#!/bin/sh\n: > /daemon.ready\nwhile :; do sleep 1; done\n"
+DEAF_DAEMON = DAEMON.replace(": >", "trap '' TERM PWR INT\n: >")
 #: What the hypervisor chroot runs.
 SCRIPT = """#!/bin/sh
 echo "$1" >> /calls
 case "$1" in
-start) /bin/daemon & echo $! > /daemon.pid; echo guest is up;;
+start)
+    rm -f /daemon.ready
+    /bin/daemon & echo $! > /daemon.pid
+    until [ -e /daemon.ready ]; do sleep 0.1; done
+    echo guest is up;;
 stop) kill "$(cat /daemon.pid)";;
 esac
 """
