@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 WAYS = ("before", "torn", "after", "power")
 
@@ -72,7 +72,7 @@ class _Undo:
 
 
 class DiskFaults:
-    """Counts operations on files below some directories. Thread-safe: one operation at a time."""
+    """Counts operations on files below some directories. Thread-safe: one change at a time."""
 
     def __init__(
         self,
@@ -128,28 +128,36 @@ class DiskFaults:
         half: Callable[[], Any] | None = None,
     ) -> Any:
         with self._lock:
-            label = f"{self.phase}: {kind} {name(path, self._top)}"
-            self._counts[label] += 1
-            if self._trace is not None:
-                self._trace(label)
-            here = Point(label, self._counts[label], self._point.way if self._point else "")
-            hit = here == self._point
-            if hit and here.way == "before":
-                self._die()
-            if hit and here.way == "torn" and half is not None:
-                half()
-                self._die()
+            hit = self._begin(kind, path, half)
             taken_back = undo() if self._remember else None
             result = do()
             if taken_back is not None:
                 self._undo.append(taken_back)
             if hit:
-                if self._remember:
-                    self._cut_power()
-                self._die()
+                self._end()
             return result
 
-    def _die(self) -> None:
+    def _begin(self, kind: str, path: str, half: Callable[[], Any] | None = None) -> bool:
+        """Count an operation; whether the process ends at it, if it has not ended already."""
+        label = f"{self.phase}: {kind} {name(path, self._top)}"
+        self._counts[label] += 1
+        if self._trace is not None:
+            self._trace(label)
+        here = Point(label, self._counts[label], self._point.way if self._point else "")
+        hit = here == self._point
+        if hit and here.way == "before":
+            self._die()
+        if hit and here.way == "torn" and half is not None:
+            half()
+            self._die()
+        return hit
+
+    def _end(self) -> NoReturn:
+        if self._remember:
+            self._cut_power()
+        self._die()
+
+    def _die(self) -> NoReturn:
         self._last_words(str(self._point))
         os.kill(os.getpid(), signal.SIGKILL)
         while True:
@@ -178,8 +186,17 @@ class DiskFaults:
         setattr(module, function, call_counted)
 
     def count(self, kind: str, name: str, do: Callable[[], Any]) -> Any:
-        """Do something that counts like an operation on a file and cannot be taken back."""
-        return self._do(kind, name, do, lambda: _Undo(frozenset(), _undo_nothing, _undo_nothing))
+        """Do something that counts like an operation on a file and cannot be taken back.
+
+        Other threads write meanwhile: a call may wait for a lock that one of them holds.
+        """
+        with self._lock:
+            hit = self._begin(kind, name)
+        result = do()
+        if hit:
+            with self._lock:
+                self._end()
+        return result
 
     # the operations ------------------------------------------------------------------------
 
