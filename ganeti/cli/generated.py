@@ -205,7 +205,7 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('diskparams', 'identkeyval', None, (), 'Disk parameters, by disk template'),
         ('candidate_pool_size', 'int', None, (), 'Number of master candidates, which keep a replica of the configuration'),
         ('max_running_jobs', 'int', None, (), 'Maximum number of operations that run at the same time'),
-        ('max_tracked_jobs', 'int', None, (), 'Without effect: all running jobs are watched'),
+        ('max_tracked_jobs', 'int', None, (), 'Number of jobs of which clients hear each change at once'),
         ('uid_pool', '', None, (), 'User IDs for guests, as first and last of each range'),
         ('add_uids', '', None, (), 'Ranges of user IDs to add'),
         ('remove_uids', '', None, (), 'Ranges of user IDs to remove'),

@@ -358,7 +358,8 @@ class Service:
         check(True)  # unknown jobs and fields fail now
         wait = Wait(job_id, check, reply.ok, reply.fail)
         reply.on_abandoned = lambda: self._waiting.drop(wait)
-        self._waiting.add(wait, timeout)
+        limit = self._core.store.current.cluster.max_tracked_jobs
+        self._waiting.add(wait, timeout, limit=limit)
 
     def _job_changed(self, job_id: int) -> None:
         self._events.job_changed(job_id)

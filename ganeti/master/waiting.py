@@ -2,6 +2,10 @@
 
 A wait is an entry here. It ends when the queue reports a change that the client has not seen, or
 when its time is over; one thread keeps the time for all.
+
+Only a limited number of jobs is tracked (``max_tracked_jobs``): their clients are answered at each
+change. Clients that wait for further jobs are answered a moment later, so a flood of waits costs
+the master a bounded amount of work.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from ganeti.base.json_types import JsonObject
 Answer = list[Any] | JsonObject
 
 
+#: Seconds until a change of a job that is not tracked is looked at, with all changes until then.
+UNTRACKED_DELAY = 0.5
 #: Timers that may be there before those of waits that are over are dropped.
 _FEW_TIMERS = 100
 
@@ -34,6 +40,8 @@ class Wait:
     answer: Callable[[Answer], None]
     fail: Callable[[BaseException], None]
     open: bool = True
+    #: a change of a job that is not tracked will be looked at
+    due: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -43,8 +51,11 @@ class Waiting:
     def __init__(self, clock: Clock = SYSTEM) -> None:
         self._clock = clock
         self._by_key: dict[Hashable, set[Wait]] = {}
+        #: those of whose changes clients hear at once
+        self._tracked: set[Hashable] = set()
         self._mutex = threading.Lock()
-        self._timers: list[tuple[float, int, Wait]] = []
+        #: when, a number that makes the order total, which wait, and whether its time is over then
+        self._timers: list[tuple[float, int, Wait, bool]] = []
         self._most_timers = _FEW_TIMERS
         self._seq = count()
         self._wake = threading.Condition(self._mutex)
@@ -52,18 +63,27 @@ class Waiting:
         self._thread = threading.Thread(target=self._keep_time, name="waiting", daemon=True)
         self._thread.start()
 
-    def add(self, wait: Wait, timeout: float) -> None:
+    def add(self, wait: Wait, timeout: float, *, limit: int | None = None) -> None:
         """Wait for news for at most ``timeout`` seconds; answers at once if there are any.
 
-        The wait is noted before the first look, so no change between the two is missed.
+        The wait is noted before the first look, so no change between the two is missed. When
+        ``limit`` keys are tracked already, changes of a further one are answered
+        ``UNTRACKED_DELAY`` seconds later; ``None``: never.
         """
         with self._mutex:
+            if limit is None or len(self._tracked) < limit:
+                self._tracked.add(wait.key)
             self._by_key.setdefault(wait.key, set()).add(wait)
             self._forget_ended()
-            heapq.heappush(self._timers, (self._clock.monotonic() + timeout, next(self._seq), wait))
-            if self._timers[0][2] is wait:
-                self._wake.notify()
+            self._set_timer(wait, timeout, last=True)
         self._check(wait, last=False)
+
+    def _set_timer(self, wait: Wait, seconds: float, *, last: bool) -> None:
+        """With the mutex held."""
+        item = (self._clock.monotonic() + seconds, next(self._seq), wait, last)
+        heapq.heappush(self._timers, item)
+        if self._timers[0] is item:
+            self._wake.notify()
 
     def _forget_ended(self) -> None:
         """Drop the timers of waits that are over when they are most of all."""
@@ -78,8 +98,18 @@ class Waiting:
         if waits:
             with self._mutex:
                 present = list(waits)
+                if key not in self._tracked:
+                    self._look_later(present)
+                    return
             for wait in present:
                 self._check(wait, last=False)
+
+    def _look_later(self, waits: list[Wait]) -> None:
+        """With the mutex held."""
+        for wait in waits:
+            if not wait.due:
+                wait.due = True
+                self._set_timer(wait, UNTRACKED_DELAY, last=False)
 
     def drop(self, wait: Wait) -> None:
         """The client is gone."""
@@ -94,6 +124,7 @@ class Waiting:
                 waits.discard(wait)
                 if not waits:
                     del self._by_key[wait.key]
+                    self._tracked.discard(wait.key)
 
     def _check(self, wait: Wait, *, last: bool) -> None:
         with wait.lock:
@@ -117,17 +148,19 @@ class Waiting:
                 if self._stopping:
                     return
                 now = self._clock.monotonic()
-                due: list[Wait] = []
+                due: list[tuple[Wait, bool]] = []
                 while self._timers and (not self._timers[0][2].open or self._timers[0][0] <= now):
-                    wait = heapq.heappop(self._timers)[2]
+                    _when, _number, wait, last = heapq.heappop(self._timers)
+                    if not last:
+                        wait.due = False
                     if wait.open:
-                        due.append(wait)
+                        due.append((wait, last))
                 if not due:
                     pause = self._timers[0][0] - now if self._timers else None
                     self._wake.wait(pause)
                     continue
-            for wait in due:
-                self._check(wait, last=True)
+            for wait, last in due:
+                self._check(wait, last=last)
 
     def stop(self) -> None:
         """End the thread; open waits get no answer."""

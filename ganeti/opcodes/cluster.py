@@ -229,7 +229,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
         Positive | None, doc("Maximum number of operations that run at the same time")
     ] = None
     max_tracked_jobs: Annotated[
-        Positive | None, doc("Without effect: all running jobs are watched")
+        Positive | None, doc("Number of jobs of which clients hear each change at once")
     ] = None
     uid_pool: Annotated[
         UidRanges | None, doc("User IDs for guests, as first and last of each range")

@@ -28,7 +28,6 @@ NEVER: dict[str, frozenset[str]] = {
         "node_start_master_daemons", "node_verify_light", "os_export", "upload_file",
     }),
     "daemons": frozenset({"ganeti-kvmd", "ganeti-luxid", "ganeti-wconfd"}),
-    "parameters with an effect": frozenset({"cluster max_tracked_jobs"}),
     "tools": frozenset({
         "tools/cfgshell", "tools/cfgupgrade12", "tools/cluster-merge", "tools/ganeti-listrunner",
         "tools/ovfconverter", "tools/vcluster-setup", "import-export", "node-daemon-setup",

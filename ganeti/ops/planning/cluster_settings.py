@@ -81,11 +81,6 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
 def _find_limits(op: OpClusterSetParams) -> list[str]:
     """What the user should know of settings that do less than their names say."""
     notes = []
-    if op.max_tracked_jobs is not None:
-        notes.append(
-            "WARNING: max_tracked_jobs has no effect: all jobs are followed at no cost;"
-            " max_running_jobs limits how many run"
-        )
     if op.maintain_node_health:
         notes.append(
             "NOTE: maintain_node_health works on nodes that can ask ganeti-confd of a master"

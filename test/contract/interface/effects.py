@@ -346,7 +346,11 @@ EFFECTS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
         "how many operations run",
         "test/unit/master/test_master_jobs.py"
         "::test_no_more_operations_run_than_the_limit_allows_and_it_holds_at_once",
-        "limit",
+    ),
+    "cluster max_tracked_jobs": (
+        "of how many jobs clients hear at once",
+        "test/unit/master/test_master_jobs.py"
+        "::test_clients_hear_at_once_of_as_many_jobs_as_are_tracked",
     ),
     "cluster add_uids": (
         "the pool of users, whose effect is above",

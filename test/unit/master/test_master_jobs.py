@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from waiting import wait_for as wait_until
 
 from ganeti import errors
 from ganeti.base.file_journal import FileJournal
@@ -257,25 +258,23 @@ def test_clients_of_3_0_ask_whether_to_hotplug_if_possible(client, asked):
     assert "web1.example.com" in row[0][0][1][0]  # it came as far as looking for the instance
 
 
-def limit(master, count):
+def limit(master, **limits):
     store = master.core.store
-    store.change(
-        "Limit", Author(user="root"), lambda draft: draft.update_cluster(max_running_jobs=count)
-    )
+    store.change("Limit", Author(user="root"), lambda draft: draft.update_cluster(**limits))
 
 
 def test_no_more_operations_run_than_the_limit_allows_and_it_holds_at_once(master, client):
-    limit(master, 1)
+    limit(master, max_running_jobs=1)
     first = client.submit_job([delay(duration=60.0, on_master=True)])
     wait_for(client, first, "running")
     others = [client.submit_job([delay(duration=60.0, on_master=True)]) for _ in range(8)]
     why = client.explain_job(others[0])["waits_for"]
     assert (why["kind"], why["jobs"], why["ahead"]) == ("worker", [first], 0)
-    limit(master, 3)
+    limit(master, max_running_jobs=3)
     for job in others[:2]:
         wait_for(client, job, "running")
     assert client.explain_job(others[2])["waits_for"]["kind"] == "worker"
-    limit(master, 1)
+    limit(master, max_running_jobs=1)
     for job in (first, others[0]):
         client.cancel_job(job)
         wait_for(client, job, "canceled")
@@ -283,6 +282,33 @@ def test_no_more_operations_run_than_the_limit_allows_and_it_holds_at_once(maste
     for job in others[1:]:
         client.cancel_job(job)
         wait_for(client, job, "canceled")
+
+
+def test_clients_hear_at_once_of_as_many_jobs_as_are_tracked(master, client, monkeypatch):
+    """``max_tracked_jobs``: clients of further jobs hear of changes later, in one go."""
+    monkeypatch.setattr("ganeti.master.waiting.UNTRACKED_DELAY", 3600.0)
+    limit(master, max_tracked_jobs=1)
+    master.hold_everything()
+    jobs = [client.submit_job([delay()]) for _ in range(2)]
+    heard: list[Any] = []
+
+    def listen(job: int) -> None:
+        with master.client() as own:
+            heard.append(own.wait_for_job_change(job, ["id", "status"], [job, "waiting"], 0, 3))
+
+    for job in jobs:
+        wait_for(client, job, "waiting")
+    followers = [threading.Thread(target=listen, args=[job]) for job in jobs]
+    for job, follower in zip(jobs, followers, strict=True):
+        follower.start()
+        wait_until(lambda wanted=job: wanted in master.waiting._by_key, "a client to wait")
+    for job in reversed(jobs):
+        client.cancel_job(job)
+    followers[0].join(20)
+    assert [change.values[0] for change in heard] == jobs[:1]
+    assert heard[0].values[1].startswith("cancel")
+    followers[1].join(20)
+    assert heard[1].values == [jobs[1], "canceled"]
 
 
 def test_what_needs_no_jobs_is_answered_while_the_queue_is_read(root, monkeypatch):

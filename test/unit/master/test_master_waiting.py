@@ -71,6 +71,32 @@ def test_the_end_of_the_time_answers_with_what_is(waiting):
     assert long_got == []
 
 
+def test_changes_of_keys_over_the_limit_are_answered_later_in_one_go(waiting):
+    tracked, further = Job(), Job()
+    first, got, _ = tracked.wait(0)
+    second, late, done = further.wait(0)
+    second.key = 2
+    waiting.add(first, 60, limit=1)
+    waiting.add(second, 60, limit=1)
+    further.version = 1
+    waiting.note_change(2)
+    further.version = 2
+    waiting.note_change(2)
+    tracked.version = 1
+    waiting.note_change(1)
+    assert got == [[1, False]]
+    assert late == []
+    assert done.wait(20)
+    assert late == [[2, False]]
+    # The first one is over, so there is room.
+    third, at_once, _ = further.wait(2)
+    third.key = 2
+    waiting.add(third, 60, limit=1)
+    further.version = 3
+    waiting.note_change(2)
+    assert at_once == [[3, False]]
+
+
 def test_who_left_gets_no_answer(waiting):
     job = Job()
     wait, got, _done = job.wait(0)
