@@ -99,12 +99,12 @@ class Waiting:
             with self._mutex:
                 present = list(waits)
                 if key not in self._tracked:
-                    self._look_later(present)
+                    self._postpone(present)
                     return
             for wait in present:
                 self._check(wait, last=False)
 
-    def _look_later(self, waits: list[Wait]) -> None:
+    def _postpone(self, waits: list[Wait]) -> None:
         """With the mutex held."""
         for wait in waits:
             if not wait.due:
