@@ -18,7 +18,6 @@ from ganeti import errors
 from ganeti.base.file_journal import FileJournal
 from ganeti.config.changes import Author
 from ganeti.jobs.files import JobFiles
-from ganeti.luxi.absence import NotClusterError
 from ganeti.luxi.client import Client
 from ganeti.luxi.server import LuxiServer
 from ganeti.master.core import Core
@@ -296,7 +295,8 @@ def test_clients_hear_at_once_of_as_many_jobs_as_are_tracked(master, client, mon
 
     def listen(job: int) -> None:
         # The second one still waits when the master of this test ends.
-        with master.client() as own, contextlib.suppress(NotClusterError):
+        own = Client(master.paths.luxi_socket, io_timeout=20, reconnect_limit=0)
+        with own, contextlib.suppress(errors.GanetiError):
             heard.append(own.wait_for_job_change(job, ["id", "status"], [job, "waiting"], 0, 60))
 
     for job in jobs:
