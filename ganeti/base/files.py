@@ -197,7 +197,7 @@ def _replace(path: Path, raw: bytes, mode: int, fsync: bool, owner: tuple[int, i
         finally:
             os.close(fd)
         os.rename(tmp, path)
-    except BaseException:  # an interrupt too: remove the rest and raise it
+    except BaseException:  # an interrupt too: remove the temporary file and raise it
         with contextlib.suppress(FileNotFoundError):
             os.unlink(tmp)
         raise

@@ -127,7 +127,7 @@ def _communicate(
     except subprocess.TimeoutExpired:
         kill_group(child.pid)
         return *_read_rest(child), True
-    except BaseException:  # an interrupt too: the program must not outlive us
+    except BaseException:  # an interrupt too: kill the program and raise it
         kill_group(child.pid)
         _read_rest(child)
         raise

@@ -109,7 +109,7 @@ def run(
         raise errors.GenericError(f"cannot run {command[0]}: {error.strerror}") from error
     try:
         out, words = _follow(argv[0], child, patience.scale(limits.seconds), on_progress)
-    except BaseException:  # an interrupt too: the program must not outlive us
+    except BaseException:  # an interrupt too: kill the program and raise it
         process.kill_group(child.pid)
         child.wait()
         raise

@@ -75,7 +75,7 @@ def write(fd: int, target: str, disk_size: int, report: Callable[[int, int], Non
     with child.stdout as stream:
         try:
             tail = _follow(stream.fileno(), disk_size * _MIB, report)
-        except BaseException:  # an interrupt too: the program must not outlive us
+        except BaseException:  # an interrupt too: kill the program and raise it
             process.kill_group(child.pid)
             child.wait()
             raise

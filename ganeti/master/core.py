@@ -84,7 +84,7 @@ class Core:
         self.job_files.open()
         try:
             self.store = Store(paths, clock, self.replication)
-        except BaseException:  # who hears that the daemon does not run must not find its locks
+        except BaseException:  # an interrupt too: release the lock of the queue and raise it
             self.abandon()
             raise
         self.facts = facts.Facts(paths)
@@ -210,7 +210,7 @@ class Core:
                 )
             self._claimed = self.clock.monotonic()
             number = vote.claim(config, self.rpc, own, answers, alone=alone, role=role)
-        except BaseException:
+        except BaseException:  # an interrupt too: close the store of the role and raise it
             if store is not None:
                 store.close()
             raise
@@ -337,7 +337,7 @@ class Core:
         role = Role(store, after.master.name, self.clock)
         try:
             role.take(self.rpc.epoch, vote.find_lease(after))
-        except BaseException:
+        except BaseException:  # an interrupt too: close the store of the role and raise it
             store.close()
             raise
         self._keep(role)

@@ -149,7 +149,7 @@ class Backups(BackupCalls):
                 settings=making.request.settings,
             )
             making.repository.finish(manifest, tables)
-        except BaseException:  # an interrupt too: nothing half made stays
+        except BaseException:  # an interrupt too: remove the unfinished backup and raise it
             making.repository.discard(making.id)
             raise
         return BackupResult(

@@ -239,7 +239,7 @@ class Replica(ReplicaCalls):
         try:
             self._prepare(self._paths.queue)
             self._queue.open()
-        except BaseException:  # even an interrupt must not leave it locked
+        except BaseException:  # an interrupt too: release the lock and raise it
             self._queue_lock.release()
             raise
 

@@ -68,7 +68,7 @@ def logged(app: WSGIApplication) -> WSGIApplication:
 
         try:
             answer = app(environ, note)
-        except BaseException:  # the connection broke, or a bug; the server deals with it
+        except BaseException:  # an interrupt too: write the line of the log and raise it
             _LOG.info("%s", line(environ, "500", 0, SYSTEM.now()))
             raise
         return _count_bytes(answer, environ, seen)

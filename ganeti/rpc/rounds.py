@@ -57,7 +57,7 @@ class Rounds:
             ours.begun = True
         try:
             made = ours.result = work()
-        except BaseException as err:  # those who joined the round get it too
+        except BaseException as err:  # an interrupt too: raise it for all that wait
             ours.error = err
             raise
         finally:

@@ -254,7 +254,7 @@ class FileDevice(Device):
                 os.ftruncate(fd, size * MIB)
                 os.fsync(fd)
                 os.fsync(parent)
-            except BaseException:  # an interrupt too: no half-made disk stays
+            except BaseException:  # an interrupt too: remove the unfinished disk and raise it
                 os.unlink(name, dir_fd=parent)
                 raise
             finally:
@@ -338,7 +338,7 @@ def _share_blocks(parent: int, source: str, target: str) -> None:
             os.close(reading)
         os.fsync(writing)
         os.fsync(parent)
-    except BaseException as err:  # an interrupt too: no half-made file stays
+    except BaseException as err:  # an interrupt too: remove the new file
         os.unlink(target, dir_fd=parent)
         if isinstance(err, OSError) and err.errno in _CANNOT_SHARE:
             raise _CannotShareError from err

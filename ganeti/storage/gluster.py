@@ -90,7 +90,7 @@ class GlusterDevice(Device):
             try:
                 os.ftruncate(fd, size * MIB)
                 os.fsync(fd)
-            except BaseException:  # an interrupt too: no half-made disk stays
+            except BaseException:  # an interrupt too: remove the unfinished disk and raise it
                 os.unlink(self._name, dir_fd=parent)
                 raise
             finally:

@@ -95,7 +95,7 @@ def _upload(path: Path) -> Path:
             files.ensure_dir(directory, 0o700)
             try:
                 _copy(source.fileno(), target)
-            except BaseException:  # an interrupt, too, leaves nothing
+            except BaseException:  # an interrupt too: remove the copy and raise it
                 target.unlink(missing_ok=True)
                 raise
     except OSError as err:

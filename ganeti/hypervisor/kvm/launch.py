@@ -57,7 +57,7 @@ def launch(
         raise errors.HypervisorError(
             f"QEMU did not get ready in {timeout:g} s and was ended: {shlex.join(argv)[:200]}"
         ) from err
-    except BaseException:  # an interrupt too: no half-started QEMU stays
+    except BaseException:  # an interrupt too: stop the half-started QEMU and raise it
         _end(child, pid_file)
         raise
     text = "\n".join(

@@ -304,7 +304,7 @@ class Migration:
                 self._prepare(qmp, found.runtime, params, "server")
                 qmp.command("migrate-set-parameters", {"tls-creds": migration_plan.TLS_OBJECT})
                 return listen(qmp, address, params.migration_port)
-        except BaseException:  # an interrupt too: nothing waits that nobody knows of
+        except BaseException:  # an interrupt too: stop the waiting QEMU and raise it
             self._discard(name)
             raise
 
