@@ -75,5 +75,8 @@ def test_a_guest_that_writes_too_fast_is_named_then_given_up() -> None:
 
 def test_a_slow_link_is_not_a_fast_guest() -> None:
     progress = follow(100.0)
+    lines = []
     for second in range(1, 5000):
-        progress.make_lines([disk(second, 100_000 - second)], float(second))
+        lines += progress.make_lines([disk(second, 1_000_000 - second)], float(second))
+    assert lines
+    assert not [line for line in lines if line.startswith("*")]

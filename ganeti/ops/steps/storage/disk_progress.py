@@ -16,8 +16,9 @@ STALLED_AFTER = 60.0
 _MIB = 1024 * 1024
 #: Seconds between two lines: at first, and at most; and the part of the time so far between them.
 _SHORTEST, _LONGEST, _OF_ELAPSED = 5.0, 60.0, 0.1
-#: Part of what is left that counts as nearer to the end.
-_NEARER = 0.001
+#: The end is nearer when what is left has become less by this part of it, or by this part of what
+#: was sent meanwhile: a slow link sends little of a large disk, but sends it once.
+_NEARER, _NEARER_BY_SENT = 0.001, 0.1
 
 
 class Progress:
@@ -30,11 +31,13 @@ class Progress:
         self._names = names
         self._size = size * _MIB
         self._give_up_after = give_up_after
-        self._begun = self._logged_at = self._moved = self._nearer = now
+        self._begun = self._logged_at = self._moved = self._nearer_at = now
         #: bytes that were done and left when the last line was made
         self._before = (0, 0)
         self._done = -1
+        #: the least that was left so far, and what was done then
         self._least: int | None = None
+        self._done_at_least = 0
         self._warned = False
         self.is_complete = False
 
@@ -78,10 +81,11 @@ class Progress:
 
     def _check_least(self, done: int, left: int, now: float) -> list[str]:
         """A line when the end gets no nearer; raises when that was so for too long."""
-        if self._least is None or left < self._least * (1 - _NEARER):
-            self._least, self._nearer, self._warned = left, now, False
+        if self._is_nearer(done, left):
+            self._least, self._done_at_least = left, done
+            self._nearer_at, self._warned = now, False
             return []
-        idle = now - self._nearer
+        idle = now - self._nearer_at
         if idle < self._give_up_after / 4:
             return []
         facts = self._describe_rates(done, left, now)
@@ -99,6 +103,12 @@ class Progress:
             f"* the guest writes as fast as its disks are sent ({facts}); given up in {rest} if it"
             " stays so"
         ]
+
+    def _is_nearer(self, done: int, left: int) -> bool:
+        if self._least is None:
+            return True
+        sent = max(done - self._done_at_least, 0)
+        return self._least - left > min(self._least * _NEARER, sent * _NEARER_BY_SENT)
 
     def _describe(self, done: int, left: int, now: float) -> list[str]:
         pause = min(_LONGEST, max(_SHORTEST, (now - self._begun) * _OF_ELAPSED))
