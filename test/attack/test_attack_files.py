@@ -65,7 +65,7 @@ def stop_master(arena: Arena) -> None:
     wait_for(lambda: arena.cluster.pid(constants.MASTERD) is None, "the master ends", timeout=60)
 
 
-def refuses(arena: Arena, path: Path, new: bytes) -> str:
+def check_refusal(arena: Arena, path: Path, new: bytes) -> str:
     """What the start says with another content of a file, which it leaves as it is."""
     path.write_bytes(new)
     started = arena.cluster.start_master()
@@ -101,7 +101,7 @@ def test_config_data(arena: Arena, kind: str) -> None:
         good = path.read_bytes()
         new = CONFIGS[kind](good)
         assert new != good
-        refuses(arena, path, new)
+        check_refusal(arena, path, new)
 
 
 def test_config_journal_with_a_flipped_bit(arena: Arena) -> None:
@@ -114,7 +114,9 @@ def test_config_journal_with_a_flipped_bit(arena: Arena) -> None:
     try:
         assert good.count(b"\n") >= 3
         middle = len(good) // 3
-        said = refuses(arena, path, good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :])
+        said = check_refusal(
+            arena, path, good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :]
+        )
         assert "line" in said
     finally:
         path.write_bytes(good)
@@ -201,7 +203,7 @@ def test_journal_of_the_queue_with_garbage(arena: Arena) -> None:
     path = cluster.paths().queue / "journal"
     good = path.read_bytes()
     try:
-        refuses(arena, path, b"\x00garbage\n" + good)
+        check_refusal(arena, path, b"\x00garbage\n" + good)
     finally:
         path.write_bytes(good)
         arena.restart()

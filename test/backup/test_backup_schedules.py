@@ -95,7 +95,6 @@ class Guest:
 
     def prune(self) -> None:
         self.cluster.ok(f"backup prune --keep-last={self.chance.randrange(1, 4)}", NAME)
-        self._check()
 
     def backup(self) -> None:
         [disk] = (self.cluster.paths("node1").shared_file_storage / NAME).iterdir()
@@ -107,9 +106,9 @@ class Guest:
         backup, mode = line.split(":")
         self.truths[backup] = truth
         self.modes.append(mode)
-        self._check()
 
-    def _check(self) -> None:
+    def check_backups(self) -> None:
+        """The repository has the backups that it should have, and each shows its truth."""
         left = {path.stem for path in self._directory.glob("*.json")}
         if self.known is not None:
             left = {manifest.id for manifest in open_archive(self.known).list_all()}
@@ -164,5 +163,7 @@ def test_backups_show_the_disk_as_it_was(guest: Guest, number: int) -> None:
     actions = [guest.chance.choice(ACTIONS) for _ in range(guest.chance.randrange(2, 6))]
     for action in [*actions, "backup"]:
         getattr(guest, action)()
+        if action in ("backup", "prune", "stop"):
+            guest.check_backups()
     if number % 10 == 9:
         guest.cluster.ok("backup verify", NAME)

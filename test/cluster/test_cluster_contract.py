@@ -132,8 +132,8 @@ def test_every_hook_runs(storage_cluster: tuple[Cluster, StorageNodes]) -> None:
     for name, env in list_runs(cluster):
         found.setdefault(name, set()).update(env)
     variables = [(name, key) for name, keys in wanted.items() for key in keys]
-    contract.hold("hooks", wanted, found)
-    contract.hold(
+    contract.check_table("hooks", wanted, found)
+    contract.check_table(
         "variables of hooks",
         [f"{name} {key}" for name, key in variables],
         [f"{name} {key}" for name, key in variables if is_there(key, found.get(name, set()))],
@@ -189,4 +189,4 @@ def test_every_request_is_known_and_answered(api: Api) -> None:
             if answer.status != 501:
                 have.append(name)
             assert answer.status < 500 or answer.status == 501, (name, answer.body)
-    contract.hold("requests that are answered", wanted, have)
+    contract.check_table("requests that are answered", wanted, have)

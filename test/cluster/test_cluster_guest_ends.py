@@ -63,7 +63,7 @@ def starts(cluster: Cluster, name: str = WEB) -> list[str]:
     return [job for job, summary in rows if summary == f"INSTANCE_STARTUP({name})"]
 
 
-def comes_back(path: Path) -> None:
+def wait_for_guest(path: Path) -> None:
     wait_for(path.exists, f"{path.name} is started again", 60)
 
 
@@ -80,7 +80,7 @@ def position(cluster: Cluster) -> str:
 def test_it_is_back_by_a_job_of_the_watcher_and_an_event_tells(cluster: Cluster) -> None:
     known, before = starts(cluster), position(cluster)
     guest(cluster).unlink()
-    comes_back(guest(cluster))
+    wait_for_guest(guest(cluster))
     [job] = [job for job in starts(cluster) if job not in known]
     cluster.ok("job watch", job)
     assert "gnt:watcher" in cluster.ok("job info", job).out
@@ -97,7 +97,7 @@ def test_what_jobs_do_to_a_guest_is_no_end_by_itself(cluster: Cluster) -> None:
     known = starts(cluster)
     # A guest that does end afterwards is told after all that came before.
     guest(cluster, SHOP, "node3").unlink()
-    comes_back(guest(cluster, SHOP, "node3"))
+    wait_for_guest(guest(cluster, SHOP, "node3"))
     assert starts(cluster) == known
     ended = [event["object"] for event in events(cluster, before) if event["change"] == "ended"]
     assert ended == [SHOP]
@@ -105,7 +105,7 @@ def test_what_jobs_do_to_a_guest_is_no_end_by_itself(cluster: Cluster) -> None:
 
 def test_one_that_ends_again_waits_and_is_given_up_at_last(cluster: Cluster) -> None:
     guest(cluster).unlink()
-    comes_back(guest(cluster))
+    wait_for_guest(guest(cluster))
     known = starts(cluster)
     guest(cluster).unlink()
     wait_for(lambda: log(cluster).count("was tried a moment ago") > 0, "it waits")
@@ -115,7 +115,7 @@ def test_one_that_ends_again_waits_and_is_given_up_at_last(cluster: Cluster) -> 
         memory = json.loads(path.read_text())
         memory["instance"][WEB]["restart_when"] -= 60
         path.write_text(json.dumps(memory))
-    comes_back(guest(cluster))
+    wait_for_guest(guest(cluster))
     assert len(starts(cluster)) == len(known) + 1
     memory = json.loads(path.read_text())
     assert memory["instance"][WEB]["restart_count"] == 2
@@ -138,7 +138,7 @@ def test_nothing_is_done_while_the_watcher_is_paused(cluster: Cluster) -> None:
     assert not guest(cluster).exists()
     cluster.ok("cluster watcher continue")
     assert watch(cluster).code == 0
-    comes_back(guest(cluster))
+    wait_for_guest(guest(cluster))
 
 
 def test_a_job_that_works_on_the_instance_goes_first(cluster: Cluster) -> None:
@@ -148,7 +148,7 @@ def test_a_job_that_works_on_the_instance_goes_first(cluster: Cluster) -> None:
     cluster.ok("instance modify --submit --hotplug --net add", WEB)
     wait_for(lambda: _is_locked(cluster), "the job works")
     guest(cluster).unlink()
-    comes_back(guest(cluster))
+    wait_for_guest(guest(cluster))
     script.unlink()
     assert len(starts(cluster)) == len(known) + 1
 
@@ -194,7 +194,7 @@ def test_it_comes_back_when_the_master_daemon_does(cluster: Cluster) -> None:
     guest(cluster).unlink()
     wait_for(lambda: node_log.read_text().count(told) > known, "it is told")
     assert cluster.start_master().code == 0
-    comes_back(guest(cluster))
+    wait_for_guest(guest(cluster))
 
 
 def test_a_report_waits_for_the_node_daemon_of_the_master(cluster: Cluster) -> None:
@@ -203,7 +203,7 @@ def test_a_report_waits_for_the_node_daemon_of_the_master(cluster: Cluster) -> N
     node_log = cluster.paths("node2").log / "node-daemon.log"
     wait_for(lambda: "the master was not told" in node_log.read_text(), "the report fails")
     assert cluster.start_daemon(constants.NODED).code == 0
-    comes_back(guest(cluster))
+    wait_for_guest(guest(cluster))
 
 
 def test_what_no_node_daemon_saw_is_found_by_the_watcher(cluster: Cluster) -> None:
@@ -212,7 +212,7 @@ def test_what_no_node_daemon_saw_is_found_by_the_watcher(cluster: Cluster) -> No
     assert cluster.start_daemon(constants.NODED, "node2").code == 0
     assert not guest(cluster).exists()
     assert watch(cluster).code == 0
-    comes_back(guest(cluster))
+    wait_for_guest(guest(cluster))
 
 
 def test_what_should_run_starts_when_its_node_says_that_it_is_up(cluster: Cluster) -> None:
@@ -225,8 +225,8 @@ def test_what_should_run_starts_when_its_node_says_that_it_is_up(cluster: Cluste
     guest(cluster, SHOP, "node3").unlink()
     assert cluster.start_daemon(constants.NODED, "node2").code == 0
     assert cluster.start_daemon(constants.NODED, "node3", "--tell-master").code == 0
-    comes_back(guest(cluster))
-    comes_back(guest(cluster, SHOP, "node3"))
+    wait_for_guest(guest(cluster))
+    wait_for_guest(guest(cluster, SHOP, "node3"))
     rows = cluster.cells("job list -o id,summary")
     assert [what for job, what in rows if [job] not in known] == [
         f"INSTANCE_STARTUP({SHOP})",
@@ -243,14 +243,14 @@ def test_a_node_that_is_up_before_its_master_is_served_when_that_is(cluster: Clu
     node_log = cluster.paths().log / "node-daemon.log"
     wait_for(lambda: "node node2.example.com is up" in node_log.read_text(), "node2 tells")
     assert cluster.start_master().code == 0
-    comes_back(guest(cluster))
+    wait_for_guest(guest(cluster))
 
 
 def test_a_node_daemon_that_was_restarted_knows_what_runs(cluster: Cluster) -> None:
     kill(cluster, constants.NODED, "node2")
     assert cluster.start_daemon(constants.NODED, "node2").code == 0
     guest(cluster).unlink()
-    comes_back(guest(cluster))
+    wait_for_guest(guest(cluster))
 
 
 def report(cluster: Cluster, node: str, *names: str) -> None:
@@ -280,10 +280,10 @@ def test_a_node_that_is_no_candidate_may_tell_of_its_own_guests_only(
     cluster.ok("cluster watcher continue")
     report(cluster, "node3", WEB, "nobody.example.com")
     guest(cluster, SHOP, "node3").unlink()
-    comes_back(guest(cluster, SHOP, "node3"))
+    wait_for_guest(guest(cluster, SHOP, "node3"))
     assert starts(cluster) == known
     report(cluster, "node2", WEB)
-    comes_back(guest(cluster))
+    wait_for_guest(guest(cluster))
     with pytest.raises(errors.ParameterError, match="not an instance name"):
         report(cluster, "node2", "../web1")
     cluster.ok("node modify -C yes node3")

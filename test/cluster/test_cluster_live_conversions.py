@@ -106,7 +106,7 @@ def test_it_grows_and_moves_after_it(writer: Converted) -> None:
     cluster.ok("instance grow-disk", NAME, "1", "4M")
     cluster.ok("instance modify -t file", NAME, timeout=120)
     cluster.ok("instance move -f --live -n node2", NAME, timeout=120)
-    writer.goes_on()
+    writer.wait_for_numbers()
     cluster.ok("instance move -f --live -n node1", NAME, timeout=120)
     writer.check()
     assert cluster.ok("cluster verify").code == 0
@@ -116,7 +116,7 @@ def test_a_backup_after_it_reads_only_what_was_written(writer: Converted) -> Non
     cluster = writer.cluster
     cluster.ok("backup run", NAME)
     cluster.ok("instance modify -t", writer.other, NAME, timeout=120)
-    writer.goes_on()
+    writer.wait_for_numbers()
     cluster.ok("backup run", NAME)
     history = "backup history --no-headers --separator=: -o mode"
     assert [line.strip() for line in cluster.ok(history, NAME).lines] == ["full", "dirty"]

@@ -94,9 +94,9 @@ class Writer:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def read_numbers(self, node: str) -> list[int]:
-        return writing_guest.list_said(self.serial(node))
+        return writing_guest.list_numbers(self.serial(node))
 
-    def goes_on(self) -> None:
+    def wait_for_numbers(self) -> None:
         node = self.node
         before = len(self.read_numbers(node))
         wait_for(
@@ -105,7 +105,7 @@ class Writer:
 
     def check(self) -> None:
         """It runs on one node, with its disks there and nowhere else, and has lost nothing."""
-        self.goes_on()
+        self.wait_for_numbers()
         node = self.node
         assert list(self.qemus()) == [node]
         with Qmp.connect(self.cluster.paths(node).kvm / "ctrl" / f"{NAME}.qmp") as qmp:
@@ -119,13 +119,13 @@ class Writer:
 
     def _check_numbers(self, node: str) -> None:
         boots = sum(writing_guest.count_boots(self.serial(each)) for each in NODES)
-        said = [number for each in NODES for number in self.read_numbers(each)]
-        last = max(said)
+        numbers = [number for each in NODES for number in self.read_numbers(each)]
+        last = max(numbers)
         for path in self.disks(node):
             assert last <= writing_guest.check_disk(path) <= last + 1
-        assert len(set(said)) == last, "numbers are missing"
-        again = Counter(said).most_common(boots)
-        assert len(said) - last < boots, f"it has run twice: {again}"
+        assert len(set(numbers)) == last, "numbers are missing"
+        again = Counter(numbers).most_common(boots)
+        assert len(numbers) - last < boots, f"it has run twice: {again}"
 
     # moving it
 
@@ -185,7 +185,7 @@ def writer() -> Iterator[Writer]:
 
 
 def test_it_writes_on(writer: Writer) -> None:
-    writer.goes_on()
+    writer.wait_for_numbers()
     out = writer.cluster.ok("instance move -f --live -n node2", NAME, timeout=120).out
     assert "* sending the disks of the running instance to node2.example.com" in out
     writer.check()
@@ -199,7 +199,7 @@ def test_a_backup_after_it_reads_only_what_was_written(writer: Writer) -> None:
     cluster = writer.cluster
     cluster.ok("backup run", NAME)
     cluster.ok("instance move -f --live -n node2", NAME, timeout=120)
-    writer.goes_on()
+    writer.wait_for_numbers()
     cluster.ok("backup run", NAME)
     history = "backup history --no-headers --separator=: -o mode"
     assert [line.strip() for line in cluster.ok(history, NAME).lines] == ["full", "dirty"]

@@ -14,7 +14,7 @@ def filled_cluster(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def _reason(ran: Ran, beginning: str, code: int = 1) -> None:
+def check_reason(ran: Ran, beginning: str, code: int = 1) -> None:
     assert ran.code == code
     said = [line for line in ran.err.splitlines() if not line.startswith("JobID")]
     assert said[0].startswith(beginning)
@@ -36,13 +36,13 @@ def _reason(ran: Ran, beginning: str, code: int = 1) -> None:
     ],
 )
 def test_the_reason_is_the_first_line(filled_cluster: Cluster, line: str, reason: str) -> None:
-    _reason(filled_cluster.gnt(line), reason, 2 if reason.startswith("Usage") else 1)
+    check_reason(filled_cluster.gnt(line), reason, 2 if reason.startswith("Usage") else 1)
 
 
 def test_a_drained_queue(filled_cluster: Cluster) -> None:
     filled_cluster.ok("cluster queue drain")
     try:
-        _reason(filled_cluster.gnt("instance startup", WEB), "the job queue is drained")
+        check_reason(filled_cluster.gnt("instance startup", WEB), "the job queue is drained")
     finally:
         filled_cluster.ok("cluster queue undrain")
 
@@ -52,7 +52,7 @@ def test_a_filter_rule_that_rejects(filled_cluster: Cluster) -> None:
         "filter add --action REJECT --predicates", '[["opcode",["=","OP_ID","OP_TEST_DELAY"]]]'
     ).out.strip()
     try:
-        _reason(
+        check_reason(
             filled_cluster.gnt("debug delay 0"), f"The job was not run: filter rule {rule} rejects"
         )
     finally:
@@ -70,7 +70,7 @@ def test_watching_a_canceled_job(filled_cluster: Cluster) -> None:
 
 
 def test_a_node_that_is_not_the_master(filled_cluster: Cluster) -> None:
-    _reason(
+    check_reason(
         filled_cluster.gnt("instance list", node="node2"),
         "This node is not the master: log in to",
         11,

@@ -38,11 +38,11 @@ def count(node: Node, name: str) -> int:
     return int(said[-1]) if said else -1
 
 
-def counts_past(node: Node, name: str, number: int) -> None:
+def wait_for_count(node: Node, name: str, number: int) -> None:
     wait_for(f"{name} past {number}", lambda: count(node, name) > number, BOOT_LIMIT, 0.5)
 
 
-def is_on(xen: Cluster, guest: str, here: Node, away: Node) -> None:
+def check_place(xen: Cluster, guest: str, here: Node, away: Node) -> None:
     """After a move: the record, the mirror and both nodes agree where the guest is."""
     ((node, status),) = xen.cells("instance list -o pnode,status", guest)
     assert (node, status) == (here.name, "running")
@@ -77,7 +77,7 @@ def guest(xen: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
         f"{second.name}:{third.name}",
         name,
     )
-    counts_past(second, name, 0)
+    wait_for_count(second, name, 0)
     yield name
     xen.ok("instance remove -f", name)
 
@@ -88,9 +88,9 @@ def test_a_guest_is_moved_while_it_counts(xen: Cluster, guest: str, book: Book) 
     before = count(source, guest)
     with book.case("gnt-instance migrate", "none: a live Xen PVH guest on DRBD") as case:
         xen.ok("instance migrate -f", guest, limit=600.0)
-        counts_past(target, guest, before)
+        wait_for_count(target, guest, before)
         case.outcome = "the guest counts on, on the other node"
-    is_on(xen, guest, target, source)
+    check_place(xen, guest, target, source)
 
 
 @pytest.mark.parametrize("guest", [PV], indirect=True)
@@ -102,7 +102,7 @@ def test_a_pv_guest_is_saved_and_restored_on_the_other_node(
         ran = xen.gnt("instance migrate -f", guest)
         assert ran.code == 1
         assert "built without shadow paging" in ran.err
-        counts_past(source, guest, count(source, guest))
+        wait_for_count(source, guest, count(source, guest))
         case.outcome = "refused, the guest counts on where it was"
         case.recovery = "instance migrate --non-live"
     mirror.await_state(source, **mirror.WHOLE)
@@ -116,16 +116,16 @@ def test_a_pv_guest_is_saved_and_restored_on_the_other_node(
         watched = xen.gnt("job watch", (ran.out + ran.err).split()[-1], limit=400.0)
         assert watched.code == 1
         assert f"it runs on node {source.name}" in watched.out + watched.err
-        counts_past(source, guest, count(source, guest))
+        wait_for_count(source, guest, count(source, guest))
         assert f"{guest}--" not in source.sh("xl list") + target.sh("xl list")
         case.outcome = "the job fails; the guest counts on where it was"
         case.recovery = "none needed"
     with book.case("gnt-instance migrate --non-live", "none: a Xen PV guest on DRBD") as case:
         before = count(source, guest)
         xen.ok("instance migrate -f --non-live", guest, limit=600.0)
-        counts_past(target, guest, before)
+        wait_for_count(target, guest, before)
         case.outcome = "saved, restored on the other node, and counts on"
-    is_on(xen, guest, target, source)
+    check_place(xen, guest, target, source)
     counted = count(target, guest)
     xen.ok("instance reboot", guest)
     wait_for("a new count", lambda: 0 < count(target, guest) < counted, BOOT_LIMIT, 0.5)
@@ -135,7 +135,7 @@ def test_a_pv_guest_is_saved_and_restored_on_the_other_node(
         assert ran.code == 1
         assert "timed out" in ran.err, ran.err
         sabotage.let_go(target, "xl")
-        counts_past(target, guest, count(target, guest))
+        wait_for_count(target, guest, count(target, guest))
         case.outcome = "the job fails when xl does not answer in time; the guest counts on"
         case.recovery = "what makes xl hang taken away"
     xen.ok("instance shutdown", guest)

@@ -77,7 +77,7 @@ def find_guest(cluster: NetCluster) -> list[str]:
     ]
 
 
-def wait_until_elsewhere(cluster: NetCluster, old: NetNode) -> float:
+def wait_for_move(cluster: NetCluster, old: NetNode) -> float:
     """Seconds until it runs on another node; at each moment on one at most."""
     began = time.monotonic()
 
@@ -141,7 +141,7 @@ def test_a_device_that_lies_meets_a_node_without_guests(cluster: NetCluster) -> 
     node = cluster.nodes[2]
     set_agent(cluster, node, lies=True)
     cut_off(cluster, node)
-    print(f"elsewhere {wait_until_elsewhere(cluster, node):.1f} s after the cut")
+    print(f"elsewhere {wait_for_move(cluster, node):.1f} s after the cut")
     bring_back(cluster, node)
 
 
@@ -153,7 +153,7 @@ def test_a_frozen_node_daemon(cluster: NetCluster) -> None:
         pytest.skip("the guest came to the master")
     set_agent(cluster, node)
     node.signal(constants.NODED, signal.SIGSTOP)
-    print(f"elsewhere {wait_until_elsewhere(cluster, node):.1f} s after the freeze")
+    print(f"elsewhere {wait_for_move(cluster, node):.1f} s after the freeze")
     node.signal(constants.NODED, signal.SIGCONT)
     time.sleep(5)  # what the daemon had left to do
     assert len(find_guest(cluster)) == 1

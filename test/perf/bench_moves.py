@@ -89,13 +89,13 @@ def measure(cluster: Cluster, size: int, rate: int, bandwidth: int) -> dict[str,
     disk.with_suffix(".copy").unlink()
     cluster.ok("instance startup", NAME)
     logs = [cluster.paths(node).kvm_log / f"{NAME}-serial.log" for node in ("node1", "node2")]
-    while not logs[0].exists() or len(writing_guest.list_said(logs[0].read_text())) < 100:
+    while not logs[0].exists() or len(writing_guest.list_numbers(logs[0].read_text())) < 100:
         time.sleep(0.1)
-    before = len(writing_guest.list_said(logs[0].read_text()))
+    before = len(writing_guest.list_numbers(logs[0].read_text()))
     idle = Watch(logs)
     time.sleep(5)
     still = idle.stop()
-    written = (len(writing_guest.list_said(logs[0].read_text())) - before) * _SECTORS / 2048 / 5
+    written = (len(writing_guest.list_numbers(logs[0].read_text())) - before) * _SECTORS / 2048 / 5
     watch = Watch(logs)
     begun = time.monotonic()
     said = cluster.ok(

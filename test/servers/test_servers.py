@@ -59,7 +59,7 @@ def check_beats(servers: Servers, heard: dict[str, int], what: str) -> None:
 
 
 def test_from_bare_debian_to_a_guest_with_a_console(servers: Servers) -> None:
-    story.make_first_guest(servers)
+    story.check_beats_on(story.make_first_guest(servers))
 
 
 def test_two_more_servers_and_mirrored_guests(servers: Servers) -> None:

@@ -15,6 +15,6 @@ def servers() -> Iterator[Servers]:
 
 
 def test_from_bare_debian_to_a_guest_with_a_console(servers: Servers) -> None:
-    story.make_first_guest(servers)
+    story.check_beats_on(story.make_first_guest(servers))
     assert "VERSION_CODENAME=trixie" in servers.servers[0].sh("cat /etc/os-release")
     servers.type(servers.servers[0], "gnt-cluster verify")

@@ -45,7 +45,7 @@ def read_recorded(name: str) -> Any:
     return jsonio.loads(path.read_text(encoding="utf-8"))
 
 
-def hold(table: str, wanted: Collection[str], have: Collection[str]) -> None:
+def check_table(table: str, wanted: Collection[str], have: Collection[str]) -> None:
     """Note what is there, and fail if that is not what :data:`NOT_YET` says.
 
     An entry there also stands for what begins with it: a command for its options.

@@ -35,7 +35,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if not EMITTED:
         return
     try:
-        contract.hold(CODES, contract.read_recorded("names")["verify_codes"], EMITTED)
+        contract.check_table(CODES, contract.read_recorded("names")["verify_codes"], EMITTED)
     except AssertionError as err:
         print(f"\n{err}")
         session.exitstatus = session.exitstatus or 1

@@ -161,7 +161,7 @@ def count_boots(serial: str) -> int:
     return serial.count("guest is up")
 
 
-def list_said(serial: str) -> list[int]:
+def list_numbers(serial: str) -> list[int]:
     """The numbers on a serial line; one that is cut short does not count."""
     assert "!" not in serial, "a write of the guest failed"
     return [int(word, 16) for word in re.findall(r"\b([0-9A-F]{8})\r?\n", serial)]

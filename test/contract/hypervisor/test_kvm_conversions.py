@@ -57,28 +57,28 @@ class Guest:
         self.rack.driver.settle_disks(self.made.name, paths)
 
     @property
-    def said(self) -> list[int]:
-        return writing_guest.list_said(self.rack.serial_log(self.made))
+    def numbers(self) -> list[int]:
+        return writing_guest.list_numbers(self.rack.serial_log(self.made))
 
-    def goes_on(self, count: int = 20) -> None:
-        wanted = len(self.said) + count
-        retry.retry_until(lambda: len(self.said) >= wanted or None, timeout=60, largest=0.2)
+    def wait_for_numbers(self, count: int = 20) -> None:
+        wanted = len(self.numbers) + count
+        retry.retry_until(lambda: len(self.numbers) >= wanted or None, timeout=60, largest=0.2)
 
-    def has_lost_nothing(self) -> None:
-        said = self.said
-        assert said == list(range(1, len(said) + 1)), "numbers are missing, or came twice"
+    def check_numbers(self) -> None:
+        numbers = self.numbers
+        assert numbers == list(range(1, len(numbers) + 1)), "numbers are missing, or came twice"
 
-    def stop(self, disks: Sequence[AttachedDisk]) -> None:
+    def check_stopped(self, disks: Sequence[AttachedDisk]) -> None:
         """End it and check the disks that it used last."""
         self.rack.driver.stop(self.made.name, force=True)
         self.rack.driver.cleanup(self.made.name)
-        self.check(disks)
+        self.check_disks(disks)
 
-    def check(self, disks: Sequence[AttachedDisk]) -> None:
-        said = self.said
+    def check_disks(self, disks: Sequence[AttachedDisk]) -> None:
+        numbers = self.numbers
         for each in disks:
             if each.disk.mode is not DiskMode.RO:
-                assert said[-1] <= writing_guest.check_disk(Path(each.path)) <= said[-1] + 1
+                assert numbers[-1] <= writing_guest.check_disk(Path(each.path)) <= numbers[-1] + 1
 
 
 def start(
@@ -106,17 +106,17 @@ def test_two_disks_of_a_writing_guest_are_replaced_and_replaced_again(kvm: Rack)
     before = guest.disks
     for number in range(3):
         new = guest.make_disks(f"new{number}", more=number)
-        guest.goes_on()
+        guest.wait_for_numbers()
         guest.convert(new)
         guest.wait_ready()
-        guest.goes_on()
+        guest.wait_for_numbers()
         guest.settle(new)
         kept = [Path(each.path).read_bytes() for each in before]
-        guest.goes_on()
+        guest.wait_for_numbers()
         assert [Path(each.path).read_bytes() for each in before] == kept, "it uses the old ones"
         before = new
-    guest.has_lost_nothing()
-    guest.stop(new)
+    guest.check_numbers()
+    guest.check_stopped(new)
     used = [os.stat(each.path).st_blocks * 512 for each in new]
     assert max(used) < 5 * MIB, "holes were filled"
     assert kvm.list_leftovers() == []
@@ -130,18 +130,18 @@ def test_a_copy_is_ended_and_the_guest_keeps_its_disk(kvm: Rack) -> None:
     assert found.left > 0
     with pytest.raises(errors.HypervisorError, match="bytes are left"):
         guest.settle(guest.make_disks())
-    guest.goes_on()
+    guest.wait_for_numbers()
     for _ in range(2):
         guest.settle(guest.disks)
-    guest.goes_on()
+    guest.wait_for_numbers()
     # and a second attempt
     new = guest.make_disks("other")
     guest.convert(new)
     guest.wait_ready()
     guest.settle(new)
-    guest.goes_on()
-    guest.has_lost_nothing()
-    guest.stop(new)
+    guest.wait_for_numbers()
+    guest.check_numbers()
+    guest.check_stopped(new)
 
 
 def test_the_guest_is_killed_when_both_disks_are_the_same(kvm: Rack) -> None:
@@ -150,10 +150,10 @@ def test_the_guest_is_killed_when_both_disks_are_the_same(kvm: Rack) -> None:
     new = guest.make_disks()
     guest.convert(new)
     guest.wait_ready()
-    guest.goes_on(100)
+    guest.wait_for_numbers(100)
     kvm.crash(guest.made.name)
     guest.settle(new)
-    guest.check([*guest.disks, *new])
+    guest.check_disks([*guest.disks, *new])
     kvm.driver.cleanup(guest.made.name)
 
 
@@ -167,9 +167,9 @@ def test_restarted_daemons_go_on(kvm: Rack) -> None:
     guest.settle(new)
     kvm.driver = kvm.make_driver()
     guest.settle(new)
-    guest.goes_on()
-    guest.has_lost_nothing()
-    guest.stop(new)
+    guest.wait_for_numbers()
+    guest.check_numbers()
+    guest.check_stopped(new)
 
 
 @pytest.mark.parametrize("notes", [0, 1])
@@ -195,14 +195,14 @@ def test_the_end_of_a_conversion_is_done_again_after_a_kill(
         patch.setattr(store, "save", die)
         with pytest.raises(KeyboardInterrupt):
             guest.settle(new)
-    guest.goes_on()
+    guest.wait_for_numbers()
     kvm.driver = kvm.make_driver()
     with pytest.raises(errors.HypervisorError, match="uses its new disks already"):
         guest.settle(guest.disks)
     guest.settle(new)
-    guest.goes_on()
-    guest.has_lost_nothing()
-    guest.stop(new)
+    guest.wait_for_numbers()
+    guest.check_numbers()
+    guest.check_stopped(new)
 
 
 def test_what_cannot_be_converted(kvm: Rack) -> None:
@@ -218,8 +218,8 @@ def test_what_cannot_be_converted(kvm: Rack) -> None:
         kvm.driver.convert_disks("other.example.com", [new], 0)
     guest.settle(guest.disks)
     kvm.driver.check_migratable(guest.made)
-    guest.goes_on()
-    guest.stop(guest.disks)
+    guest.wait_for_numbers()
+    guest.check_stopped(guest.disks)
 
 
 @pytest.mark.root
@@ -231,8 +231,8 @@ def test_with_less_privilege(kvm: Rack) -> None:
     guest.convert(new)
     guest.wait_ready()
     guest.settle(new)
-    guest.goes_on()
+    guest.wait_for_numbers()
     time.sleep(0.2)
-    guest.has_lost_nothing()
-    guest.stop(new)
+    guest.check_numbers()
+    guest.check_stopped(new)
     assert kvm.list_leftovers() == []

@@ -68,20 +68,20 @@ class Move:
         self.pair.target.driver.finish_target(self.made, info, success=True)
         self.pair.source.driver.finish_source(self.made, success=True, live=True)
 
-    def stop(self, rack: Rack) -> None:
+    def check_stopped(self, rack: Rack) -> None:
         """End the guest and check its disks."""
         rack.driver.stop(self.made.name, force=True)
         rack.driver.cleanup(self.made.name)
-        said = self.read_numbers(rack)
+        numbers = self.read_numbers(rack)
         for disk in self.here if rack is self.pair.source else self.there:
             if disk.disk.mode is DiskMode.RO:
                 continue
-            assert said[-1] <= writing_guest.check_disk(Path(disk.path)) <= said[-1] + 1
+            assert numbers[-1] <= writing_guest.check_disk(Path(disk.path)) <= numbers[-1] + 1
 
     def read_numbers(self, rack: Rack) -> list[int]:
-        return writing_guest.list_said(rack.serial_log(self.made))
+        return writing_guest.list_numbers(rack.serial_log(self.made))
 
-    def goes_on(self, rack: Rack, count: int = 20) -> None:
+    def wait_for_numbers(self, rack: Rack, count: int = 20) -> None:
         self.pair.wait_letters(rack, self.made, count * 10)
 
     @property
@@ -123,43 +123,43 @@ def make(
 
 def test_a_writing_guest_moves_with_two_disks(pair: Pair) -> None:
     move = make(pair, disks=2, rate=20)
-    move.goes_on(pair.source, 300)
+    move.wait_for_numbers(pair.source, 300)
     move.run()
-    move.goes_on(pair.target)
+    move.wait_for_numbers(pair.target)
     assert pair.source.driver.info(move.made.name) is None
     assert pair.source.list_leftovers() == []
-    said = move.both
-    assert said == list(range(1, len(said) + 1)), "numbers are missing, or came twice"
+    numbers = move.both
+    assert numbers == list(range(1, len(numbers) + 1)), "numbers are missing, or came twice"
     # It runs on its new disks alone.
     before = [Path(disk.path).read_bytes() for disk in move.here]
-    move.goes_on(pair.target)
+    move.wait_for_numbers(pair.target)
     assert [Path(disk.path).read_bytes() for disk in move.here] == before
-    move.stop(pair.target)
+    move.check_stopped(pair.target)
     used = [os.stat(disk.path).st_blocks * 512 for disk in move.there]
     assert max(used) < 5 << 20, "holes were filled"
 
 
 def test_a_guest_that_is_started_again_repeats_its_last_number(pair: Pair) -> None:
-    """What the other tests rely on: the disk knows the number that was said last."""
+    """What the other tests rely on: the disk has the number that the guest printed last."""
     move = make(pair)
-    move.goes_on(pair.source)
+    move.wait_for_numbers(pair.source)
     pair.source.crash(move.made.name)
     before = move.read_numbers(pair.source)
     pair.source.driver.start(move.made, move.here)
-    move.goes_on(pair.source)
+    move.wait_for_numbers(pair.source)
     after = move.read_numbers(pair.source)[len(before) :]
     assert after[0] in (before[-1], before[-1] + 1)
-    move.stop(pair.source)
+    move.check_stopped(pair.source)
 
 
 def test_a_disk_of_the_target_may_be_larger(pair: Pair) -> None:
     """Volumes are rounded up to the extents of their group."""
     move = make(pair)
     os.truncate(move.there[0].path, (writing_guest.SIZE << 20) + (3 << 20))
-    move.goes_on(pair.source)
+    move.wait_for_numbers(pair.source)
     move.run()
-    move.goes_on(pair.target)
-    move.stop(pair.target)
+    move.wait_for_numbers(pair.target)
+    move.check_stopped(pair.target)
     assert os.path.getsize(move.there[0].path) == (writing_guest.SIZE + 3) << 20
 
 
@@ -177,12 +177,12 @@ def test_the_target_dies_while_it_receives(pair: Pair) -> None:
     pair.target.driver.finish_target(move.made, info, success=False)
     for _ in range(2):
         pair.source.driver.finish_source(move.made, success=False, live=True)
-    move.goes_on(pair.source)
+    move.wait_for_numbers(pair.source)
     pair.source.driver.check_migratable(move.made)
     # and a second attempt
     move.run()
-    move.goes_on(pair.target)
-    move.stop(pair.target)
+    move.wait_for_numbers(pair.target)
+    move.check_stopped(pair.target)
 
 
 def test_the_target_dies_while_the_memory_follows(pair: Pair) -> None:
@@ -193,10 +193,10 @@ def test_the_target_dies_while_the_memory_follows(pair: Pair) -> None:
     assert found.status is MigrationState.FAILED
     pair.target.driver.finish_target(move.made, info, success=False)
     pair.source.driver.finish_source(move.made, success=False, live=True)
-    move.goes_on(pair.source)
-    said = move.both
-    assert said == list(range(1, len(said) + 1))
-    move.stop(pair.source)
+    move.wait_for_numbers(pair.source)
+    numbers = move.both
+    assert numbers == list(range(1, len(numbers) + 1))
+    move.check_stopped(pair.source)
 
 
 def test_a_disk_that_does_not_arrive_keeps_the_guest_here(pair: Pair) -> None:
@@ -210,8 +210,8 @@ def test_a_disk_that_does_not_arrive_keeps_the_guest_here(pair: Pair) -> None:
     assert re.search("was not sent|the connection was probably lost", str(found.error))
     pair.target.driver.finish_target(move.made, info, success=False)
     pair.source.driver.finish_source(move.made, success=False, live=True)
-    move.goes_on(pair.source)
-    move.stop(pair.source)
+    move.wait_for_numbers(pair.source)
+    move.check_stopped(pair.source)
 
 
 def test_all_has_arrived_but_the_target_does_not_get_the_guest(pair: Pair) -> None:
@@ -221,10 +221,10 @@ def test_all_has_arrived_but_the_target_does_not_get_the_guest(pair: Pair) -> No
     assert found.status is MigrationState.COMPLETED, found
     pair.target.driver.finish_target(move.made, info, success=False)
     pair.source.driver.finish_source(move.made, success=False, live=True)
-    move.goes_on(pair.source)
-    said = move.both
-    assert said == list(range(1, len(said) + 1))
-    move.stop(pair.source)
+    move.wait_for_numbers(pair.source)
+    numbers = move.both
+    assert numbers == list(range(1, len(numbers) + 1))
+    move.check_stopped(pair.source)
 
 
 def test_a_target_that_hangs(pair: Pair) -> None:
@@ -236,8 +236,8 @@ def test_a_target_that_hangs(pair: Pair) -> None:
     with pair.target.freeze(move.made.name):
         time.sleep(0.5)  # writes are on their way now
         pair.source.driver.finish_source(move.made, success=False, live=True)
-        move.goes_on(pair.source)
-    move.stop(pair.source)
+        move.wait_for_numbers(pair.source)
+    move.check_stopped(pair.source)
 
 
 def test_restarted_daemons_go_on(pair: Pair) -> None:
@@ -262,8 +262,8 @@ def test_restarted_daemons_go_on(pair: Pair) -> None:
     pair.target.driver.finish_target(move.made, info, success=True)
     restart()
     pair.source.driver.finish_source(move.made, success=True, live=True)
-    move.goes_on(pair.target)
-    move.stop(pair.target)
+    move.wait_for_numbers(pair.target)
+    move.check_stopped(pair.target)
 
 
 def test_post_copy_is_left_out(pair: Pair) -> None:
@@ -275,8 +275,8 @@ def test_post_copy_is_left_out(pair: Pair) -> None:
     assert move.read_numbers(pair.target) == [], "it runs before that is on record"
     pair.target.driver.finish_target(move.made, info, success=True)
     pair.source.driver.finish_source(move.made, success=True, live=True)
-    move.goes_on(pair.target)
-    move.stop(pair.target)
+    move.wait_for_numbers(pair.target)
+    move.check_stopped(pair.target)
 
 
 @pytest.mark.root
@@ -288,9 +288,9 @@ def test_with_less_privilege_and_a_disk_that_is_only_read(pair: Pair) -> None:
     Path(move.here[1].path).write_bytes(os.urandom(17 << 20))
     move.run()
     assert Path(move.there[1].path).read_bytes() == Path(move.here[1].path).read_bytes()
-    move.goes_on(pair.target)
+    move.wait_for_numbers(pair.target)
     assert pair.source.list_leftovers() == []
-    move.stop(pair.target)
+    move.check_stopped(pair.target)
 
 
 def test_what_cannot_be_sent(pair: Pair) -> None:
@@ -305,5 +305,5 @@ def test_what_cannot_be_sent(pair: Pair) -> None:
     with pytest.raises(errors.HypervisorError, match="but only 16777216 on the target"):
         move.send()
     assert pair.source.driver.store.find(name).runtime.move == "none"
-    move.goes_on(pair.source)
-    move.stop(pair.source)
+    move.wait_for_numbers(pair.source)
+    move.check_stopped(pair.source)

@@ -103,8 +103,8 @@ class Move:
         self.target.driver.finish_target(self.instance, self.info, success=False)
         self.source.driver.finish_source(self.instance, success=False, live=self.live)
 
-    def comes_back(self) -> None:
-        """Given up, the guest continues where it was, and nothing of it is left at the target."""
+    def check_taken_back(self) -> None:
+        """Give the move up: the guest continues at the source; the target keeps nothing."""
         self.take_back()
         assert self.source.runs()
         assert self.target.domains() == {}
@@ -163,7 +163,7 @@ def test_one_that_stands_still_runs_nowhere_until_that_is_decided(move: Move) ->
         assert not side.runs()
         assert side.driver.info(WEB) is None
     for _ in range(2):
-        move.comes_back()
+        move.check_taken_back()
     with pytest.raises(errors.HypervisorError, match="did not arrive"):
         move.target.driver.finish_target(move.instance, move.info, success=True)
     with pytest.raises(errors.HypervisorError, match="was not moved"):
@@ -180,7 +180,7 @@ def test_a_connection_that_is_lost(move: Move, live: bool) -> None:
     found = move.end()
     assert found.status is MigrationState.FAILED
     assert "resuming domain" in (found.error or "")
-    move.comes_back()
+    move.check_taken_back()
 
 
 @both_ways
@@ -188,7 +188,7 @@ def test_it_is_canceled_on_the_way(move: Move, live: bool) -> None:
     move.live = live
     move.source.be("slow")
     move.begin()
-    move.comes_back()
+    move.check_taken_back()
 
 
 @both_ways
@@ -201,7 +201,7 @@ def test_a_target_that_cannot_build_it(move: Move, live: bool) -> None:
         move.target.driver.check_arrived(move.instance)
     # Whoever sends a guest that is paused does not hear of it.
     assert ended is (MigrationState.FAILED if live else MigrationState.COMPLETED)
-    move.comes_back()
+    move.check_taken_back()
 
 
 def test_a_guest_whose_xl_was_killed_is_ended(move: Move) -> None:
@@ -256,7 +256,7 @@ def test_another_node_of_the_cluster_is_not_let_in(move: Move, live: bool) -> No
     assert move.target.domains() == {}
     said = (move.target.rack.paths.log / "xen" / f"{WEB}-receive.log").read_text()
     assert "common name" in said.lower() or "commonname" in said.lower(), said
-    move.comes_back()
+    move.check_taken_back()
 
 
 @pytest.mark.parametrize(

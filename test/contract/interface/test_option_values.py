@@ -54,7 +54,7 @@ def test_every_option_is_read() -> None:
                     elif command is not None:
                         wrong.append(f"{item}: {problem}")
     print(*wrong, sep="\n")
-    contract.hold("options with values", wanted, have)
+    contract.check_table("options with values", wanted, have)
 
 
 def values(flag: str, kind: Any) -> Iterator[str]:

@@ -30,7 +30,9 @@ def test_every_parameter_has_an_effect_that_a_test_observes() -> None:
     names = list_parameters()
     unknown = [item for item in EFFECTS if not item.endswith("*") and item not in names]
     assert not unknown
-    contract.hold("parameters with an effect", names, [item for item in names if proof(item)])
+    contract.check_table(
+        "parameters with an effect", names, [item for item in names if proof(item)]
+    )
 
 
 def proof(item: str) -> str:

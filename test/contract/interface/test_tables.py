@@ -9,4 +9,4 @@ import pytest
 @pytest.mark.parametrize("table", contract.TABLES)
 def test_what_is_recorded_is_there(table: str) -> None:
     wanted, have = contract.TABLES[table]()
-    contract.hold(table, wanted, have)
+    contract.check_table(table, wanted, have)

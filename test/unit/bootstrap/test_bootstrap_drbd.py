@@ -18,7 +18,7 @@ HELPER = "sys/module/drbd/parameters/usermode_helper"
 MODULE = "version: 8.4.11 (api:1/proto:86-101)\nsrcversion: 473968AD625BA317874A57E\n"
 
 
-def begin(where: Paths, **settings: Any) -> None:
+def check_before_init(where: Paths, **settings: Any) -> None:
     """The checks of ``gnt-cluster init`` for a cluster with these settings."""
     given = {"enabled_disk_templates": ["drbd"], **settings}
     data = defaults.configuration(
@@ -43,22 +43,22 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
 
 
 def test_a_helper_that_does_nothing_is_the_default(root: Paths) -> None:
-    begin(root)
+    check_before_init(root)
 
 
 def test_another_helper_of_the_module_is_refused(root: Paths) -> None:
     with pytest.raises(errors.OpPrereqError, match="has the user-mode helper /bin/true"):
-        begin(root, drbd_helper="/bin/false")
+        check_before_init(root, drbd_helper="/bin/false")
 
 
 def test_another_version_of_the_module_is_refused(root: Paths) -> None:
     root.under("/proc/drbd").write_text("version: 9.2.4 (api:2/proto:86-121)\n")
     with pytest.raises(errors.OpPrereqError, match=r"DRBD 9\.2\.4 is loaded on this node"):
-        begin(root)
+        check_before_init(root)
 
 
 def test_no_module_is_said_unless_drbd_is_not_used(root: Paths) -> None:
     root.under("/proc/drbd").unlink()
     with pytest.raises(errors.OpPrereqError, match="module is not loaded on this node: "):
-        begin(root)
-    begin(root, enabled_disk_templates=["file"])
+        check_before_init(root)
+    check_before_init(root, enabled_disk_templates=["file"])

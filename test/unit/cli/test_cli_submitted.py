@@ -90,6 +90,7 @@ if UPDATE:
                 ops = submit(program, command.name, line)
                 if ops:
                     found.setdefault(program.name, {}).setdefault(command.name, {})[line] = ops
+        assert found, "no command line submits an opcode"
         FILE.write_text(_format(found), encoding="utf-8")
 
 

@@ -37,7 +37,7 @@ def allow(paths: Paths, text: str) -> None:
     paths.restricted_allow.write_text(text)
 
 
-def refuse(node: LocalNode, name: str, why: str) -> None:
+def check_refused(node: LocalNode, name: str, why: str) -> None:
     with pytest.raises(errors.GanetiError, match=why):
         node.restricted_command(name)
 
@@ -48,16 +48,16 @@ def test_an_allowed_command_runs(node: LocalNode) -> None:
 
 def test_it_is_off_without_a_list(node: LocalNode, paths: Paths) -> None:
     paths.restricted_allow.unlink()
-    refuse(node, "status", "are off on this node: .*restricted-commands.allow is missing")
+    check_refused(node, "status", "are off on this node: .*restricted-commands.allow is missing")
 
 
 def test_only_listed_names_run(node: LocalNode, paths: Paths, directory: Path) -> None:
     command(directory / "other", "echo other")
-    refuse(node, "other", "other is not allowed")
+    check_refused(node, "other", "other is not allowed")
     allow(paths, f"# other {ME}\nstatus # other\n")
-    refuse(node, "other", "other is not allowed")
+    check_refused(node, "other", "other is not allowed")
     allow(paths, "status root more\n")
-    refuse(node, "status", "line 1: write NAME or NAME USER")
+    check_refused(node, "status", "line 1: write NAME or NAME USER")
 
 
 @pytest.mark.parametrize(
@@ -67,20 +67,20 @@ def test_only_listed_names_run(node: LocalNode, paths: Paths, directory: Path) -
 )  # fmt: skip
 def test_names_that_are_no_names(node: LocalNode, paths: Paths, name: str) -> None:
     allow(paths, f"{name} {ME}\n")
-    refuse(node, name, "cannot be the name of a restricted command")
+    check_refused(node, name, "cannot be the name of a restricted command")
 
 
 def test_what_is_listed_and_missing(node: LocalNode, directory: Path) -> None:
     (directory / "status").unlink()
-    refuse(node, "status", "status does not exist")
+    check_refused(node, "status", "status does not exist")
 
 
 def test_what_is_no_program(node: LocalNode, directory: Path) -> None:
     (directory / "status").chmod(0o644)
-    refuse(node, "status", "status cannot be executed")
+    check_refused(node, "status", "status cannot be executed")
     (directory / "status").unlink()
     (directory / "status").mkdir()
-    refuse(node, "status", "status is not a regular file")
+    check_refused(node, "status", "status is not a regular file")
 
 
 @pytest.mark.parametrize("place", ["file", "directory", "above", "list"])
@@ -95,7 +95,7 @@ def test_nobody_else_may_write_anything(
         "list": paths.restricted_allow,
     }[place]
     where.chmod(where.stat().st_mode | mode)
-    refuse(node, "status", "can be written by others than its owner")
+    check_refused(node, "status", "can be written by others than its owner")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -105,7 +105,7 @@ def test_everything_belongs_to_root(
 ) -> None:
     where = {"file": directory / "status", "directory": directory, "list": paths.restricted_allow}
     os.chown(where[place], pwd.getpwnam("nobody").pw_uid, -1)
-    refuse(node, "status", "belongs to the user with the uid")
+    check_refused(node, "status", "belongs to the user with the uid")
 
 
 def test_links_are_as_safe_as_what_they_lead_through(
@@ -118,15 +118,15 @@ def test_links_are_as_safe_as_what_they_lead_through(
     (directory / "status").symlink_to(target)
     assert node.restricted_command("status") == "linked\n"
     elsewhere.chmod(0o777)
-    refuse(node, "status", "elsewhere can be written by others")
+    check_refused(node, "status", "elsewhere can be written by others")
     (directory / "status").unlink()
     (directory / "status").symlink_to("status")
-    refuse(node, "status", "status")
+    check_refused(node, "status", "status")
 
 
 def test_a_failure_says_how_it_ended(node: LocalNode, directory: Path) -> None:
     command(directory / "status", "echo no such disk >&2; exit 3")
-    refuse(node, "status", "exit code 3: no such disk")
+    check_refused(node, "status", "exit code 3: no such disk")
 
 
 def test_long_output_is_cut(node: LocalNode, directory: Path) -> None:
@@ -138,13 +138,13 @@ def test_long_output_is_cut(node: LocalNode, directory: Path) -> None:
 def test_one_at_a_time(node: LocalNode, paths: Paths) -> None:
     files.ensure_dir(paths.locks)
     with files.FileLock(paths.restricted_lock).hold():
-        refuse(node, "status", "another restricted command runs")
+        check_refused(node, "status", "another restricted command runs")
     assert node.restricted_command("status")
 
 
 def test_unknown_users(node: LocalNode, paths: Paths) -> None:
     allow(paths, "status no-such-user\n")
-    refuse(node, "status", "user no-such-user, whom this node does not have")
+    check_refused(node, "status", "user no-such-user, whom this node does not have")
 
 
 def test_a_daemon_that_is_not_root_becomes_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,7 @@ def test_an_address_that_was_chosen_may_be_asked_for_again() -> None:
 # places -------------------------------------------------------------------------------------------
 
 
-def check(of: Config, **params: Any) -> None:
+def check_place(of: Config, **params: Any) -> None:
     commit_request.check_place(of, of.instances["inst-web1"], commit(**params))
 
 
@@ -128,10 +128,12 @@ def mirrored() -> Config:
 
 def test_nodes_and_disks_may_be_named_again() -> None:
     disks = [DiskParams(size=2048)]
-    check(mirrored(), pnode="node2", snode="node3.example.com", disks=disks)
-    check(mirrored(), pnode_uuid="node-2", snode_uuid="node-3", disk_template=DiskTemplate.DRBD)
-    check(mirrored(), pnode="node4", pnode_uuid="node-2")
-    check(mirrored())
+    check_place(mirrored(), pnode="node2", snode="node3.example.com", disks=disks)
+    check_place(
+        mirrored(), pnode_uuid="node-2", snode_uuid="node-3", disk_template=DiskTemplate.DRBD
+    )
+    check_place(mirrored(), pnode="node4", pnode_uuid="node-2")
+    check_place(mirrored())
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_nodes_and_disks_may_be_named_again() -> None:
 )
 def test_another_place_is_refused(given: dict[str, Any], text: str) -> None:
     with pytest.raises(errors.OpPrereqError, match=text):
-        check(mirrored(), **given)
+        check_place(mirrored(), **given)
 
 
 def test_without_a_place_every_place_will_do() -> None:
@@ -159,8 +161,8 @@ def test_without_a_place_every_place_will_do() -> None:
     bare = base.replace(of.instances["inst-web1"], primary_node="", disks=())
     of = put(of, "instances", bare)
     disks = [DiskParams(size=4)]
-    check(of, pnode="node4", disk_template=DiskTemplate.FILE, disks=disks)
+    check_place(of, pnode="node4", disk_template=DiskTemplate.FILE, disks=disks)
     lost = put(of, "disks", Disk(uuid="d", forthcoming=True, size=8))
     lost = put(lost, "instances", base.replace(bare, disks=("d",)))
     with pytest.raises(errors.OpPrereqError, match=r"list of disk sizes of .* is 8, not 4"):
-        check(lost, disks=disks)
+        check_place(lost, disks=disks)
