@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import time
 from collections.abc import Iterable, Iterator
 
 import pytest
 from local_cluster import Cluster, copy_cluster
+from needs import needs_programs
 from waiting import wait_for
 
 from ganeti.hypervisor.kvm.qmp import Qmp
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("qemu-system-x86_64") and shutil.which("qemu-nbd")),
-    reason="qemu-system-x86_64 or qemu-nbd is not installed",
-)
+pytestmark = needs_programs("qemu-system-x86_64", "qemu-nbd")
 NAME = "web1.example.com"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 SIZE = int(os.environ.get("BACKUP_GIB") or 3) * GIB

@@ -18,16 +18,14 @@ from pathlib import Path
 import pytest
 from archive_bench import Disk, describe
 from local_cluster import Cluster, copy_cluster
+from needs import needs_programs
 
 from ganeti.backup.archive import Archive
 from ganeti.backup.definition import Definition
 from ganeti.base.clock import SYSTEM
 from ganeti.hypervisor.kvm.qmp import Qmp
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("qemu-system-x86_64") and shutil.which("qemu-nbd")),
-    reason="qemu-system-x86_64 or qemu-nbd is not installed",
-)
+pytestmark = needs_programs("qemu-system-x86_64", "qemu-nbd")
 NAME = "web1.example.com"
 MIB = 1024 * 1024
 SIZE = 16 * MIB

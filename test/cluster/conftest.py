@@ -8,12 +8,27 @@ import pytest
 from local_cluster import Cluster, copy_cluster
 from storage_nodes import GROUP, StorageNodes
 
+from ganeti.luxi.client import Client
 from ganeti.storage.registry import TEMPLATES
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with copy_cluster(3) as made:
+        yield made
+
+
+@pytest.fixture
+def fresh_cluster() -> Iterator[Cluster]:
+    """Three nodes that one test may break."""
+    with copy_cluster(3) as made:
+        yield made
+
+
+@pytest.fixture
+def client(cluster: Cluster) -> Iterator[Client]:
+    """A client of LUXI, connected to the cluster of the module."""
+    with Client(cluster.paths().luxi_socket) as made:
         yield made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,16 +13,14 @@ from backup_copies import find_left
 from fake_agent import agent
 from helper_sector import make_disk
 from local_cluster import Cluster, copy_cluster, tool
+from needs import needs_programs, needs_root
 from rapi_server import Api
 from test_cluster_moves import kill_noded
 from waiting import wait_for
 
 pytestmark = [
     pytest.mark.qemu,
-    pytest.mark.skipif(
-        not (shutil.which("qemu-system-x86_64") and shutil.which("qemu-nbd")),
-        reason="qemu-system-x86_64 or qemu-nbd is not installed",
-    ),
+    needs_programs("qemu-system-x86_64", "qemu-nbd"),
 ]
 NAME = "web1.example.com"
 VERIFY = "backup verify --boot --boot-node=node2"
@@ -194,7 +191,7 @@ def count_verifications(cluster: Cluster) -> int:
     return sum("BACKUP_VERIFY" in line for line in cluster.ok("job list -o summary").lines)
 
 
-@pytest.mark.skipif(not shutil.which("restic"), reason="restic is not installed")
+@needs_programs("restic")
 def test_a_backup_of_restic(cluster: Cluster, tmp_path: Path) -> None:
     known = describe(tmp_path / "of", "restic")
     for node in ("node1", "node2"):
@@ -206,7 +203,7 @@ def test_a_backup_of_restic(cluster: Cluster, tmp_path: Path) -> None:
     assert find_left(cluster, "node2") == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+@needs_root("to mount")
 def test_a_full_disk_ends_the_copy_and_says_nothing_of_the_backup(cluster: Cluster) -> None:
     work = cluster.paths("node2").backup_work
     work.mkdir(exist_ok=True)

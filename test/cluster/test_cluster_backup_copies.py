@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from local_cluster import Cluster
+from needs import needs_programs
 from storage_nodes import StorageNodes
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(not shutil.which("qemu-nbd"), reason="qemu-nbd is not installed"),
+    needs_programs("qemu-nbd"),
 ]
 
 WEB = "web1.example.com"

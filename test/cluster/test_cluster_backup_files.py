@@ -15,15 +15,13 @@ from archive_bench import describe
 from backup_copies import find_left
 from helper_sector import make_disk
 from local_cluster import Cluster, copy_cluster, tool
+from needs import needs_programs
 from test_cluster_moves import kill_noded
 from waiting import wait_for
 
 pytestmark = [
     pytest.mark.qemu,
-    pytest.mark.skipif(
-        not (shutil.which("qemu-system-x86_64") and shutil.which("qemu-nbd")),
-        reason="qemu-system-x86_64 or qemu-nbd is not installed",
-    ),
+    needs_programs("qemu-system-x86_64", "qemu-nbd"),
 ]
 NAME = "web1.example.com"
 READ = "backup restore --node=node2 --files=/etc/fstab"
@@ -120,7 +118,7 @@ def test_a_killed_node_daemon_leaves_nothing_once_it_is_back(cluster: Cluster) -
     assert find_archives(cluster) == []
 
 
-@pytest.mark.skipif(not shutil.which("restic"), reason="restic is not installed")
+@needs_programs("restic")
 def test_files_of_a_backup_of_restic(cluster: Cluster, tmp_path: Path) -> None:
     offer(cluster, last=DONE)
     known = describe(tmp_path / "of", "restic")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from local_cluster import Cluster, copy_cluster, tool
+from needs import needs_root
 from waiting import wait_for
 
 from ganeti import constants
@@ -20,7 +21,7 @@ BUSYBOX = shutil.which("busybox")
 pytestmark = [
     pytest.mark.together("mounts"),
     pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="mounting disks needs root"),
+    needs_root("to mount disks"),
     pytest.mark.skipif(BUSYBOX is None, reason="busybox is not installed"),
 ]
 CREATE = f"""#!/bin/sh

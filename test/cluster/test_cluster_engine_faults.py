@@ -18,13 +18,14 @@ from typing import IO
 
 import pytest
 from local_cluster import Cluster, tool
+from needs import needs_root
 from waiting import wait_for
 
 from ganeti import constants
 from ganeti.base.file_journal import FileJournal
 from ganeti.luxi.client import Client
 
-NEEDS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount a small disk")
+NEEDS_ROOT = needs_root("to mount a small disk")
 
 
 def newest(cluster: Cluster) -> list[str]:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from etcd_server import WHY_NOT, EtcdServers, find_places
+from etcd_server import EtcdServers, find_places
 from local_cluster import Cluster, copy_cluster
+from needs import needs_programs
 from waiting import wait_for
 
 from ganeti import constants
@@ -17,7 +18,7 @@ from ganeti.net.etcd import Etcd, read_settings
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT)),
+    needs_programs("etcd"),
 ]
 
 MASTERD = constants.MASTERD

@@ -27,13 +27,6 @@ MASTERD = constants.MASTERD
 FAILOVER = "cluster master-failover"
 
 
-@pytest.fixture
-def fresh_cluster() -> Iterator[Cluster]:
-    """Three nodes of which a test may do away with the master."""
-    with copy_cluster(3) as made:
-        yield made
-
-
 class Hook:
     """A webhook that the cluster notifies; while it is not ``open``, it refuses."""
 

@@ -18,12 +18,6 @@ NOBODY = "3f2c9a10-5b7e-4d68-9c1f-2a6b8e0d4c57"
 FIELDS = ("uuid", "watermark", "priority", "predicates", "action", "reason_trail")
 
 
-@pytest.fixture
-def client(cluster: Cluster) -> Iterator[Client]:
-    with Client(cluster.paths().luxi_socket) as made:
-        yield made
-
-
 @pytest.fixture(autouse=True)
 def no_rules_stay(cluster: Cluster) -> Iterator[None]:
     yield

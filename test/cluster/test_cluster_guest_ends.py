@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from local_cluster import Cluster, copy_cluster
+from needs import needs_programs
 from test_cluster_watcher import kill, watch
 from waiting import wait_for
 
@@ -290,7 +290,7 @@ def test_a_node_that_is_no_candidate_may_tell_of_its_own_guests_only(
 
 
 @pytest.mark.qemu
-@pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="QEMU is not installed")
+@needs_programs("qemu-system-x86_64")
 def test_a_real_guest_that_was_killed_runs_again_and_one_that_moved_does_not() -> None:
     with copy_cluster(2, "kvm") as cluster:
         cluster.ok(

@@ -7,7 +7,6 @@ import hashlib
 import io
 import os
 import re
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -19,15 +18,13 @@ import pycdlib
 import pytest
 from helper_sector import make_disk
 from local_cluster import Cluster, copy_cluster
+from needs import needs_programs, needs_root
 from rapi_server import Api
 from waiting import wait_for
 
 pytestmark = [
-    pytest.mark.skipif(
-        not (shutil.which("qemu-system-x86_64") and shutil.which("qemu-img")),
-        reason="qemu-system-x86_64 or qemu-img is not installed",
-    ),
-    pytest.mark.skipif(os.geteuid() != 0, reason="confines as root"),
+    needs_programs("qemu-system-x86_64", "qemu-img"),
+    needs_root("to confine programs"),
 ]
 MIB = 1024 * 1024
 NAME = "web1.example.com"

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from local_cluster import copy_cluster
+from needs import needs_programs
 from test_cluster_live_moves import MOVES, NAME, SEED, Writer
 from waiting import wait_for
 
@@ -22,9 +22,7 @@ from ganeti.hypervisor.kvm.qmp import Qmp
 pytestmark = [
     pytest.mark.qemu,
     pytest.mark.long,
-    pytest.mark.skipif(
-        shutil.which("qemu-system-x86_64") is None, reason="qemu-system-x86_64 is not installed"
-    ),
+    needs_programs("qemu-system-x86_64"),
 ]
 
 #: Templates, and where their disks are.
@@ -140,11 +138,7 @@ def test_something_is_killed_while_the_disks_are_copied(writer: Converted, victi
 @pytest.fixture(scope="module")
 def duration(writer: Converted) -> float:
     """Seconds that a conversion takes."""
-    begun = time.monotonic()
-    child = writer.begin()
-    out, _ = child.communicate(timeout=120)
-    assert child.returncode == 0, out
-    return time.monotonic() - begun
+    return writer.measure()
 
 
 @pytest.mark.parametrize("number", range(MOVES))

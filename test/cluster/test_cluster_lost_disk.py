@@ -18,9 +18,7 @@ Both = tuple[Cluster, dict[str, loop_lvm.LoopDisks]]
 @pytest.fixture(scope="module")
 def lvm_cluster() -> Iterator[Both]:
     """Two nodes with a volume group ``xenvg`` on three disks each."""
-    reason = loop_lvm.explain_unavailable()
-    if reason:
-        pytest.skip(reason)
+    loop_lvm.skip_if_unavailable()
     with ExitStack() as stack:
         made = stack.enter_context(copy_cluster(2))
         disks: dict[str, loop_lvm.LoopDisks] = {}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 from local_cluster import Cluster, copy_cluster, tool
+from needs import needs_programs
 from test_cluster_moves import kill_noded, read_primary
 from waiting import wait_for
 
@@ -20,9 +20,7 @@ from ganeti.base import process
 
 pytestmark = [
     pytest.mark.qemu,
-    pytest.mark.skipif(
-        shutil.which("qemu-system-x86_64") is None, reason="qemu-system-x86_64 is not installed"
-    ),
+    needs_programs("qemu-system-x86_64"),
 ]
 
 NAME = "beat.example.com"

@@ -48,12 +48,6 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
-@pytest.fixture
-def client(cluster: Cluster) -> Iterator[Client]:
-    with Client(cluster.paths().luxi_socket) as made:
-        yield made
-
-
 def rows(result: QueryResult) -> dict[str, list[tuple[int, Any]]]:
     return {str(row[0][1]).partition(".")[0]: row for row in result.data}
 

@@ -36,12 +36,6 @@ def no_traceback(cluster: Cluster) -> Iterator[None]:
         assert "Traceback" not in log.read_text(encoding="utf-8"), log
 
 
-@pytest.fixture
-def client(cluster: Cluster) -> Iterator[Client]:
-    with Client(cluster.paths().luxi_socket) as made:
-        yield made
-
-
 class Others:
     """Other clients that ask small questions all the time."""
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from local_cluster import Cluster, copy_cluster, tool
+from local_cluster import Cluster, tool
 from waiting import wait_for
 
 from ganeti import constants
@@ -15,12 +13,6 @@ pytestmark = pytest.mark.long
 
 RECOVER = "cluster recover-quorum"
 DEAD = ("node2.example.com", "node3.example.com")
-
-
-@pytest.fixture
-def fresh_cluster() -> Iterator[Cluster]:
-    with copy_cluster(3) as made:
-        yield made
 
 
 def kill(cluster: Cluster, *nodes: str) -> None:

@@ -19,6 +19,7 @@ import pytest
 from https_server import serve
 from identity_provider import Idp
 from local_cluster import Cluster
+from needs import needs_root
 from rapi_daemon import Got, RapiDaemon
 from waiting import wait_for
 
@@ -516,7 +517,7 @@ def passable(directory: Path) -> Iterator[None]:
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.getuid() != 0, reason="giving up root needs root")
+@needs_root("to give it up")
 def test_the_daemon_gives_up_root(rapi: RapiDaemon) -> None:
     os.kill(rapi.pid(), signal.SIGTERM)
     wait_for(lambda: rapi.cluster.pid("ganeti-rapi") is None, "the daemon ends")

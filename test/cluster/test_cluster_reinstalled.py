@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from local_cluster import Cluster, copy_cluster
+from needs import needs_root
 
 from ganeti import constants
 from ganeti.base import services
@@ -107,7 +108,7 @@ def small_disk(directory: Path) -> Iterator[None]:
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@needs_root("to mount a small disk")
 def test_a_server_with_a_full_var_does_not_join(tmp_path: Path) -> None:
     with copy_cluster(2) as cluster:
         cluster.ok("node remove", NODE)
@@ -128,7 +129,7 @@ def test_a_server_with_a_full_var_does_not_join(tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@needs_root("to mount a small disk")
 def test_no_cluster_is_made_on_a_full_var(tmp_path: Path) -> None:
     where_hosts = tmp_path / "etc"
     where_hosts.mkdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import loop_lvm
 import loop_provider
-import pytest
 from local_cluster import Cluster
 from storage_nodes import StorageNodes
 
@@ -175,9 +174,7 @@ def test_new_space_is_wiped_when_the_cluster_wants_it(storage_cluster: Both) -> 
 
 
 def test_disks_of_a_provider(storage_cluster: Both) -> None:
-    reason = loop_lvm.explain_unavailable()
-    if reason:
-        pytest.skip(reason)
+    loop_lvm.skip_if_unavailable()
     cluster, nodes = storage_cluster
     volumes = nodes.roots["node1"].parent / "array"
     for node in ("node1", "node2"):

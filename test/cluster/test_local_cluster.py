@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from local_cluster import REPOSITORY, Cluster, tool
+from needs import needs_root
 
 from ganeti.base import process
 
@@ -142,7 +143,7 @@ def on_a_machine_with_a_package(home: Path) -> list[str]:
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become somebody else")
+@needs_root("to become another user")
 def test_without_root() -> None:
     """An ordinary user gets a cluster too, where a packaged installation has made its groups."""
     python = python_for_everybody()

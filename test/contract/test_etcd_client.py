@@ -12,14 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from etcd_server import WHY_NOT, EtcdServers, serve
+from etcd_server import EtcdServers
 from waiting import wait_for
 
 from ganeti import errors
 from ganeti.base.clock import Deadline
 from ganeti.net.etcd import Etcd, Item, LeaseGoneError, Member, read_settings
-
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 
 A, B = "/test/a", "/test/b"
 
@@ -28,15 +26,9 @@ def make_deadline() -> Deadline:
     return Deadline(30.0)
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServers]:
-    with serve(tmp_path_factory.mktemp("etcd") / "c") as found:
-        yield found
-
-
 @pytest.fixture
-def etcd(servers: EtcdServers) -> Iterator[Etcd]:
-    with Etcd(read_settings(servers.settings)) as client:
+def etcd(etcd_servers: EtcdServers) -> Iterator[Etcd]:
+    with Etcd(read_settings(etcd_servers.settings)) as client:
         yield client
 
 
@@ -87,13 +79,13 @@ def test_a_key_that_moved_to_another_lease_outlives_the_first(etcd: Etcd) -> Non
     assert etcd.read(["/test/m"], make_deadline())["/test/m"].lease == second
 
 
-def test_etcdctl_uses_the_same_settings(servers: EtcdServers, etcd: Etcd) -> None:
+def test_etcdctl_uses_the_same_settings(etcd_servers: EtcdServers, etcd: Etcd) -> None:
     if shutil.which("etcdctl") is None:
         pytest.skip("needs etcdctl (Debian's package etcd-client)")
     etcd.change({}, {"/test/ctl": "seen"}, make_deadline())
     script = "set -a; . $0; exec etcdctl get --print-value-only /test/ctl"
     done = subprocess.run(
-        ["sh", "-c", script, str(servers.settings)], capture_output=True, text=True, check=True
+        ["sh", "-c", script, str(etcd_servers.settings)], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "seen"
 
@@ -107,8 +99,8 @@ def test_a_member_says_how_it_is(etcd: Etcd) -> None:
     assert health.clock_ahead == 0.0
 
 
-def test_a_client_without_a_certificate_is_refused(servers: EtcdServers) -> None:
-    settings = read_settings(servers.settings)
+def test_a_client_without_a_certificate_is_refused(etcd_servers: EtcdServers) -> None:
+    settings = read_settings(etcd_servers.settings)
     assert settings.identity is not None
     bare = replace(settings, identity=replace(settings.identity, cert_file=None, key_file=None))
     with Etcd(bare) as client, pytest.raises(errors.RemoteError):
@@ -116,9 +108,9 @@ def test_a_client_without_a_certificate_is_refused(servers: EtcdServers) -> None
 
 
 def test_members_that_hang_or_are_gone_leave_time_for_one_that_answers(
-    servers: EtcdServers,
+    etcd_servers: EtcdServers,
 ) -> None:
-    settings = read_settings(servers.settings)
+    settings = read_settings(etcd_servers.settings)
     with socket.create_server(("127.0.0.1", 0)) as mute, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         bad = [Member("127.0.0.1", int(item.getsockname()[1])) for item in (mute, closed)]
@@ -132,19 +124,21 @@ def test_members_that_hang_or_are_gone_leave_time_for_one_that_answers(
             assert time.monotonic() - begin < 1.9, "the one that answered is asked first"
 
 
-def test_an_etcd_that_is_frozen_is_given_up_in_time(servers: EtcdServers, etcd: Etcd) -> None:
-    servers.members[0].signal(signal.SIGSTOP)
+def test_an_etcd_that_is_frozen_is_given_up_in_time(etcd_servers: EtcdServers, etcd: Etcd) -> None:
+    etcd_servers.members[0].signal(signal.SIGSTOP)
     try:
         begin = time.monotonic()
         with pytest.raises(errors.RemoteError, match="no member of etcd answers"):
             etcd.read([A], Deadline(1.0))
         assert time.monotonic() - begin < 3.0
     finally:
-        servers.members[0].signal(signal.SIGCONT)
+        etcd_servers.members[0].signal(signal.SIGCONT)
 
 
-def test_settings_name_a_certificate_that_is_missing(servers: EtcdServers, tmp_path: Path) -> None:
-    text = servers.settings.read_text().replace("client.pem", "gone.pem")
+def test_settings_name_a_certificate_that_is_missing(
+    etcd_servers: EtcdServers, tmp_path: Path
+) -> None:
+    text = etcd_servers.settings.read_text().replace("client.pem", "gone.pem")
     (tmp_path / "settings").write_text(text)
     with pytest.raises(errors.X509CertError, match="cannot be read"):
         Etcd(read_settings(tmp_path / "settings"))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from etcd_server import WHY_NOT, EtcdServers, serve
 from jumping_clock import JumpingClock
 from memory_store import MemoryStore
 from waiting import wait_for
@@ -211,18 +210,10 @@ def make_node(number: int) -> Node:
     )
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServers]:
-    with serve(tmp_path_factory.mktemp("etcd") / "c") as found:
-        yield found
-
-
 @pytest.fixture(params=["nodes", "memory", "etcd"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     if request.param == "etcd":
-        if WHY_NOT is not None:
-            pytest.skip(WHY_NOT)
-        etcd = EtcdRole(request.getfixturevalue("servers").settings, str(uuid.uuid4()))
+        etcd = EtcdRole(request.getfixturevalue("etcd_servers").settings, str(uuid.uuid4()))
 
         def wait_for_end() -> None:
             wait_for(

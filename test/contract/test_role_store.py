@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from etcd_server import WHY_NOT, EtcdServers, serve
+from etcd_server import EtcdServers
 from jumping_clock import JumpingClock
 from memory_store import MemoryStore
 from waiting import wait_for
@@ -52,12 +52,6 @@ class Bench:
         wait_for(is_over, "the lease does not end", 30)
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServers]:
-    with serve(tmp_path_factory.mktemp("etcd") / "c") as found:
-        yield found
-
-
 @pytest.fixture(params=["memory", "etcd"])
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     if request.param == "memory":
@@ -68,10 +62,8 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
 
         yield Bench(MemoryStore(clock.monotonic), advance)
         return
-    if WHY_NOT is not None:
-        pytest.skip(WHY_NOT)
-    servers = request.getfixturevalue("servers")
-    store = EtcdRole(servers.settings, str(uuid.uuid4()))
+    etcd_servers = request.getfixturevalue("etcd_servers")
+    store = EtcdRole(etcd_servers.settings, str(uuid.uuid4()))
     yield Bench(store, lambda: time.sleep(0.2))  # nothing tells that a lease has ended
     store.close()
 
@@ -136,18 +128,15 @@ def test_a_claim_with_force_ends_that_of_another_node(bench: Bench) -> None:
 
 # etcd only ---------------------------------------------------------------------------------------
 
-needs_etcd = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 
-
-@needs_etcd
 def test_changed_settings_are_used_at_once_and_bad_ones_not(
-    servers: EtcdServers, tmp_path: Path
+    etcd_servers: EtcdServers, tmp_path: Path
 ) -> None:
     path = tmp_path / "etcd"
     store = EtcdRole(path, str(uuid.uuid4()))
     with pytest.raises(errors.RemoteError, match="is missing"):
         store.read(make_deadline())
-    servers.write_settings(path)
+    etcd_servers.write_settings(path)
     assert store.read(make_deadline()) == Record()
     good = path.read_text()
     path.write_text("nonsense\n")
@@ -158,12 +147,11 @@ def test_changed_settings_are_used_at_once_and_bad_ones_not(
     store.close()
 
 
-@needs_etcd
-def test_keys_that_somebody_else_wrote_are_named(servers: EtcdServers) -> None:
+def test_keys_that_somebody_else_wrote_are_named(etcd_servers: EtcdServers) -> None:
     cluster = str(uuid.uuid4())
-    with Etcd(read_settings(servers.settings)) as etcd:
+    with Etcd(read_settings(etcd_servers.settings)) as etcd:
         etcd.change({}, {f"/ganeti/{cluster}/term": "rubbish"}, make_deadline())
-    store = EtcdRole(servers.settings, cluster)
+    store = EtcdRole(etcd_servers.settings, cluster)
     with pytest.raises(errors.RemoteError, match=f"key /ganeti/{cluster}/term of etcd is"):
         store.read(make_deadline())
     store.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -12,17 +11,15 @@ from collections.abc import Iterator
 import pytest
 from helper_sector import make_disk
 from local_cluster import Cluster, copy_cluster
+from needs import needs_programs, needs_root
 from waiting import wait_for
 
 from ganeti import constants
 from ganeti.base import process
 
 pytestmark = [
-    pytest.mark.skipif(
-        not (shutil.which("qemu-system-x86_64") and shutil.which("qemu-img")),
-        reason="qemu-system-x86_64 or qemu-img is not installed",
-    ),
-    pytest.mark.skipif(os.geteuid() != 0, reason="confines as root"),
+    needs_programs("qemu-system-x86_64", "qemu-img"),
+    needs_root("to confine programs"),
 ]
 NAME = "web1.example.com"
 

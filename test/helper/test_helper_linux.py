@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import subprocess
 import tarfile
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from lab.kernel import kernel
 from local_cluster import Cluster, copy_cluster
+from needs import needs_programs, needs_root
 
 from ganeti import constants
 
@@ -23,10 +23,8 @@ NEEDED = ("busybox", "cpio", "modprobe", "mformat", "syslinux", "qemu-img", "qem
 _NEW_NETWORK = 0x40000000
 
 pytestmark = [
-    pytest.mark.skipif(
-        any(shutil.which(name) is None for name in NEEDED), reason=f"needs {', '.join(NEEDED)}"
-    ),
-    pytest.mark.skipif(os.geteuid() != 0, reason="makes a network of its own"),
+    needs_programs(*NEEDED),
+    needs_root("to make a network"),
 ]
 
 CREATE = """#!/bin/sh

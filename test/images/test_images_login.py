@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from local_cluster import Cluster, copy_cluster
+from needs import needs_programs, needs_root
 from waiting import wait_for
 
 from ganeti.hypervisor.kvm.qmp import Qmp
@@ -21,10 +21,8 @@ NAME = "web1.example.com"
 NEEDED = ("mmdebstrap", "mke2fs", "sfdisk", "qemu-img", "qemu-system-x86_64", "ssh", "ssh-keygen")
 
 pytestmark = [
-    pytest.mark.skipif(
-        any(shutil.which(name) is None for name in NEEDED), reason=f"needs {', '.join(NEEDED)}"
-    ),
-    pytest.mark.skipif(os.geteuid() != 0, reason="confines as root"),
+    needs_programs(*NEEDED),
+    needs_root("to confine programs"),
 ]
 
 

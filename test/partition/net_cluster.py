@@ -9,6 +9,7 @@ without a word, as in a broken network, and the other direction still works.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.machinery
 import importlib.util
 import json
@@ -24,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 from ganeti import constants, paths
 from ganeti.base import daemon, process, services
 
@@ -36,8 +39,14 @@ CLUSTER = f"cluster.{DOMAIN}"
 Direction = tuple[int, int]
 
 
-def explain_unavailable() -> str | None:
-    """Why such a cluster cannot be made here; None when it can."""
+def needs_networks() -> pytest.MarkDecorator:
+    """Skip the tests of a module where such a cluster cannot be made."""
+    reason = _explain_unavailable()
+    return pytest.mark.skipif(reason is not None, reason=str(reason))
+
+
+@functools.cache
+def _explain_unavailable() -> str | None:
     if os.getuid() != 0:
         return "needs root for network namespaces"
     for program in ("unshare", "nsenter", "ip"):

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterable, Iterator
 
 import pytest
-from net_cluster import NetCluster, NetNode, explain_unavailable
+from net_cluster import NetCluster, NetNode, needs_networks
 from waiting import wait_for
 
 from ganeti import constants
@@ -20,13 +20,12 @@ from ganeti import constants
 LIMIT = 15
 LATEST = 90.0
 
-REASON = explain_unavailable()
 ALL = os.environ.get("AUTO_FAILOVER") == "all"
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.root,
-    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+    needs_networks(),
 ]
 in_full = pytest.mark.skipif(not ALL, reason="takes a minute; make test-partition runs it")
 

@@ -21,8 +21,9 @@ from pathlib import Path
 
 import pytest
 from etcd_chaos import MEMBERS, EtcdSchedule
-from etcd_server import WHY_NOT, EtcdServers, Place
-from net_cluster import NETWORK, NetCluster, explain_unavailable
+from etcd_server import EtcdServers, Place
+from needs import needs_programs
+from net_cluster import NETWORK, NetCluster, needs_networks
 from waiting import wait_for
 
 SCHEDULES = int(os.environ.get("ETCD_SCHEDULES", "0"))
@@ -36,12 +37,12 @@ HEALTHY = (
     " Etcd(read_settings(Path(sys.argv[1]))).examine(1.0)))"
 )
 
-REASON = WHY_NOT or (explain_unavailable() if SCHEDULES else "make check-etcd runs it")
-
 pytestmark = [
     pytest.mark.long,
     pytest.mark.root,
-    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+    pytest.mark.skipif(not SCHEDULES, reason="make check-etcd runs it"),
+    needs_programs("etcd"),
+    needs_networks(),
 ]
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from net_cluster import NetCluster, NetNode, explain_unavailable
+from net_cluster import NetCluster, NetNode, needs_networks
 from waiting import wait_for
 
 from ganeti import constants
@@ -29,12 +29,11 @@ case "$(cat)" in
 esac
 """
 
-REASON = explain_unavailable()
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.root,
-    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+    needs_networks(),
     pytest.mark.skipif(
         os.environ.get("AUTO_FAILOVER") != "all", reason="takes minutes; make test-partition"
     ),

@@ -13,18 +13,17 @@ from pathlib import Path
 
 import chaos
 import pytest
-from net_cluster import NetCluster, explain_unavailable
+from net_cluster import NetCluster, needs_networks
 
 SCHEDULES = int(os.environ.get("PARTITION_SCHEDULES", "1"))
 FIRST = int(os.environ.get("PARTITION_SEED", "1"))
 CLUSTERS = int(os.environ.get("PARTITION_CLUSTERS", "1"))
 
-REASON = explain_unavailable()
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.root,
-    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+    needs_networks(),
 ]
 
 

@@ -41,7 +41,6 @@ from ganeti.opcodes.instance_disks import (
     OpInstanceRecreateDisks,
 )
 from ganeti.opcodes.instance_move import OpInstanceFailover, OpInstanceMigrate, OpInstanceMove
-from ganeti.ops.steps.relocation import settlement
 from ganeti.ops.steps.storage import copy_progress
 
 pytestmark = pytest.mark.long
@@ -83,11 +82,6 @@ def prepared_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def _free(cluster: OneProcess) -> str:
-    [free] = [uuid for uuid in cluster.config.disks if cluster.config.owner(uuid) is None]
-    return free
-
-
 def _disks(name: str, change: DdmFull, index: int = 0, **params: object) -> OpInstanceSetParams:
     row = DiskChange(change, index, DiskParams(**params))  # type: ignore[arg-type]
     return OpInstanceSetParams(instance_name=name, disks=[row])
@@ -119,14 +113,14 @@ OPERATIONS: dict[str, Callable[[OneProcess], OpCode]] = {
     "add a disk": lambda _c: _disks(NEAR, DdmFull.ADD, size=1),
     "remove a disk": lambda _c: _disks(DOWN, DdmFull.REMOVE),
     "detach": lambda _c: _disks(DOWN, DdmFull.DETACH),
-    "attach": lambda c: _disks(DOWN, DdmFull.ATTACH, ext={"uuid": _free(c)}),
+    "attach": lambda c: _disks(DOWN, DdmFull.ATTACH, ext={"uuid": c.find_free_disk()}),
     "convert": lambda _c: OpInstanceSetParams(
         instance_name=DOWN, disk_template=DiskTemplate.SHAREDFILE
     ),
     "make a disk of nobody": lambda _c: OpDiskCreate(
         disk_template=DiskTemplate.FILE, disk=DiskParams(size=1), nodes=[OTHER]
     ),
-    "remove a disk of nobody": lambda c: OpDiskRemove(disk_name=_free(c)),
+    "remove a disk of nobody": lambda c: OpDiskRemove(disk_name=c.find_free_disk()),
 }
 #: The table of outcomes is at the end of this page; UPDATE_RECORDED=1 CRASH_POINTS=all writes it.
 PAGE = Path(__file__).parents[2] / "doc" / "reference" / "faults.md"
@@ -162,6 +156,7 @@ def outcomes() -> Iterator[Counter[tuple[str, bool]]]:
         PAGE.write_text(before + _TITLE + _TEXT + "".join(rows), encoding="utf-8")
 
 
+@pytest.mark.usefixtures("skip_fsync", "skip_patience")
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_node_daemon_dies_at_every_call(
@@ -172,18 +167,15 @@ def test_a_node_daemon_dies_at_every_call(
     name: str,
     done: bool,
 ) -> None:
-    # Durability has tests of its own; here it only takes time.
-    monkeypatch.setattr("os.fsync", lambda _fd: None)
-    monkeypatch.setattr(settlement, "PATIENCE", 0.0)
     monkeypatch.setattr(copy_progress, "RETRY", 0.0)
     calls = 0
-    meant: set[str] = set()
+    targets: set[str] = set()
     before: dict[str, Instance] = {}
 
     def make(cluster: OneProcess) -> OpCode:
         op = OPERATIONS[name](cluster)
         before.update(cluster.config.instances)
-        meant.add(str(getattr(op, "instance_name", "")))
+        targets.add(str(getattr(op, "instance_name", "")))
         return op
 
     for call, cluster, failed in OneProcess.daemon_deaths(prepared_tree, tmp_path, make, done=done):
@@ -191,7 +183,7 @@ def test_a_node_daemon_dies_at_every_call(
         if failed is not None:
             assert "node" in errors.text(failed), (when, failed)
         _check_cluster(cluster, when, keeps_data=name not in ENDS_DATA)
-        _go_on(cluster, when, untouched=[v for v in before.values() if v.name not in meant])
+        _go_on(cluster, when, untouched=[v for v in before.values() if v.name not in targets])
         outcomes[name, failed is not None] += 1
         calls += 1
     assert calls > 0

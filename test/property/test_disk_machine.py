@@ -402,9 +402,8 @@ class DiskMachine(RuleBasedStateMachine):
         assert [path.resolve() for path in self.cluster.images()] == sorted(expected)
 
 
-def test_disks_through_any_series_of_operations(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Durability has tests of its own; here it only takes time.
-    monkeypatch.setattr("os.fsync", lambda _fd: None)
+@pytest.mark.usefixtures("skip_fsync")
+def test_disks_through_any_series_of_operations() -> None:
     run_state_machine_as_test(
         DiskMachine,
         settings=examples(

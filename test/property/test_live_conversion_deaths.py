@@ -17,46 +17,14 @@ from one_process import OneProcess
 from ganeti import errors
 from ganeti.hypervisor.fake_guests import Guests
 from ganeti.model.enums import DiskTemplate
-from ganeti.opcodes.devices import DiskParams
-from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance import OpInstanceSetParams, OpInstanceStartup
-from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.rpc.calls import NodeCalls
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("skip_fsync")]
 
 WEB, HOME = "web.example.com", "node2"
 LATER = b"written later"
-
-
-@pytest.fixture(scope="module")
-def build_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tree of a cluster with an instance that runs on two disks of node2."""
-    root = tmp_path_factory.mktemp("begun") / "cluster"
-    cluster = OneProcess(root)
-    cluster.run(
-        OpInstanceCreate(
-            instance_name=WEB,
-            mode=InstCreateMode.CREATE,
-            os_type="noop",
-            start=True,
-            nics=[],
-            disks=[DiskParams(size=1), DiskParams(size=2)],
-            disk_template=DiskTemplate.FILE,
-            pnode=f"{HOME}.example.com",
-        )
-    )
-    for uuid in cluster.instance(WEB).disks:
-        cluster.mark(uuid)
-    cluster.close()
-    return root
-
-
-@pytest.fixture(autouse=True)
-def skip_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Durability has tests of its own; here it only takes time.
-    monkeypatch.setattr("os.fsync", lambda _fd: None)
 
 
 def convert(_cluster: OneProcess) -> OpInstanceSetParams:
@@ -92,8 +60,7 @@ def clean_up(cluster: OneProcess) -> None:
 
 def check_all(cluster: OneProcess, when: str) -> None:
     assert not is_open(cluster), when
-    assert cluster.problems == [], when
-    assert cluster.held_locks() == [], when
+    cluster.check_quiet(when)
     reported = "\n".join(cluster.verify())
     used = read_guests(cluster).disk_paths(WEB)
     images = {uuid: cluster.image(uuid) for uuid in cluster.instance(WEB).disks}
@@ -106,9 +73,9 @@ def check_all(cluster: OneProcess, when: str) -> None:
         assert known or path.name in reported, (when, path, reported)
 
 
-def test_the_master_dies_at_every_step(tmp_path: Path, build_tree: Path) -> None:
+def test_the_master_dies_at_every_step(tmp_path: Path, running_tree: Path) -> None:
     ends = []
-    for when, cluster in OneProcess.deaths(build_tree, tmp_path, convert):
+    for when, cluster in OneProcess.deaths(running_tree, tmp_path, convert):
         write_more(cluster)
         clean_up(cluster)
         assert cluster.running(WEB) == [HOME], when
@@ -120,8 +87,8 @@ def test_the_master_dies_at_every_step(tmp_path: Path, build_tree: Path) -> None
     assert set(ends) == {"file", "sharedfile"}
 
 
-def test_the_master_and_the_guest_die_at_every_step(tmp_path: Path, build_tree: Path) -> None:
-    for when, cluster in OneProcess.deaths(build_tree, tmp_path, convert):
+def test_the_master_and_the_guest_die_at_every_step(tmp_path: Path, running_tree: Path) -> None:
+    for when, cluster in OneProcess.deaths(running_tree, tmp_path, convert):
         write_more(cluster)
         read_guests(cluster).path(WEB).unlink()
         clean_up(cluster)
@@ -132,9 +99,9 @@ def test_the_master_and_the_guest_die_at_every_step(tmp_path: Path, build_tree: 
 
 @pytest.mark.parametrize("method", ["convert_disks", "settle_disks"])
 def test_a_conversion_that_fails_leaves_the_old_disks(
-    tmp_path: Path, build_tree: Path, monkeypatch: pytest.MonkeyPatch, method: str
+    tmp_path: Path, running_tree: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    cluster = OneProcess(shutil.copytree(build_tree, tmp_path / "cluster", symlinks=True))
+    cluster = OneProcess(shutil.copytree(running_tree, tmp_path / "cluster", symlinks=True))
     real = getattr(Guests, method)
 
     def refuse(self: Guests, name: str, paths: Mapping[str, str]) -> None:

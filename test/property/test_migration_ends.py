@@ -37,11 +37,12 @@ from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.ops.planning.migration_verdict import Source, Target, Verdict, verdict
-from ganeti.ops.steps.relocation import settlement
 from ganeti.ops.steps.relocation.cleanup import Cleanup
 from ganeti.ops.steps.relocation.migration import Migration
 from ganeti.paths import Paths
 from ganeti.rpc.client import Answer
+
+pytestmark = pytest.mark.usefixtures("skip_fsync", "skip_patience")
 
 WEB = "web1.example.com"
 #: Outcome of each fault at each call; s is the source, t the target.
@@ -199,10 +200,7 @@ def _config(names: dict[str, str]) -> Config:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(settlement, "PATIENCE", 0.0)
-    # Durability has tests of its own; here it only takes time.
-    monkeypatch.setattr("os.fsync", lambda _fd: None)
+def world(tmp_path: Path) -> World:
     return start_world(tmp_path)
 
 
@@ -273,11 +271,7 @@ DEATHS = (source_dies, target_dies, target_and_master_die)
 
 @pytest.mark.parametrize("live", [True, False], ids=["live", "still"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
-def test_broken_off_at_every_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Any, live: bool
-) -> None:
-    monkeypatch.setattr(settlement, "PATIENCE", 0.0)
-    monkeypatch.setattr("os.fsync", lambda _fd: None)
+def test_broken_off_at_every_call(tmp_path: Path, fault: Any, live: bool) -> None:
     whole = start_world(tmp_path / "whole")
     whole.migrate(live=live)
     assert whole.running() == ["t"]

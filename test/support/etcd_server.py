@@ -18,7 +18,6 @@ from ganeti.net import certs
 from ganeti.net.etcd import Etcd, read_settings
 
 PROGRAM = shutil.which("etcd")
-WHY_NOT = None if PROGRAM else "needs etcd (Debian's package etcd-server)"
 #: Seconds for a cluster to have a leader.
 _START = 60.0
 

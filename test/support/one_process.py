@@ -472,6 +472,16 @@ class OneProcess:
             short for short, where in self.paths.items() if (where.fake_hypervisor / name).exists()
         ]
 
+    def find_free_disk(self) -> str:
+        """UUID of the one disk that belongs to no instance."""
+        [free] = [uuid for uuid in self.config.disks if self.config.owner(uuid) is None]
+        return free
+
+    def check_quiet(self, when: str) -> None:
+        """The configuration agrees with itself, and nobody holds a lock."""
+        assert self.problems == [], when
+        assert self.held_locks() == [], when
+
     def held_locks(self) -> list[str]:
         """Names of all locks that somebody holds or waits for."""
         return [view.name for view in self.locks.snapshot() if view.mode or view.pending]

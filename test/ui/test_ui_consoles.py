@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import Local
+from needs import needs_programs
 from test_ui_pages import take
 
 from ganeti import constants
@@ -479,8 +479,8 @@ mkfs.ext4 -q -F -O ^has_journal -d "$tree" "$DISK_0_PATH"
 """
 
 
-@pytest.mark.skipif(shutil.which("lxc-start") is None, reason="LXC is not installed")
-@pytest.mark.skipif(shutil.which("busybox") is None, reason="busybox is not installed")
+@needs_programs("lxc-start")
+@needs_programs("busybox")
 def test_a_shell_in_a_container_answers(page: Any, local_cluster: Local) -> None:
     for root in local_cluster.directory.glob("node*"):
         system = Paths(root).os_search_path[1] / "tree"

@@ -48,6 +48,11 @@ class Pair:
         self.target.instances.append(made)
         return made
 
+    def restart_daemons(self) -> None:
+        """Both node daemons know only what is on their disks."""
+        for rack in (self.source, self.target):
+            rack.driver = rack.make_driver()
+
     def start(
         self, *, memory: int = 16, guest: Any = boot_sectors.alphabet, **hvparams: Any
     ) -> tuple[NodeInstance, list[AttachedDisk]]:

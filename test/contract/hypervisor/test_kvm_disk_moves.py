@@ -242,25 +242,18 @@ def test_a_target_that_hangs(pair: Pair) -> None:
 
 def test_restarted_daemons_go_on(pair: Pair) -> None:
     move = make(pair)
-
-    def restart() -> None:
-        pair.source.driver, pair.target.driver = (
-            pair.source.make_driver(),
-            pair.target.make_driver(),
-        )
-
     info = move.accept()
-    restart()
+    pair.restart_daemons()
     move.send()
-    restart()
+    pair.restart_daemons()
     move.wait_ready()
-    restart()
+    pair.restart_daemons()
     pair.source.driver.migrate(move.made, move.where, live=True)
-    restart()
+    pair.restart_daemons()
     assert pair.await_end(move.made).status is MigrationState.COMPLETED
-    restart()
+    pair.restart_daemons()
     pair.target.driver.finish_target(move.made, info, success=True)
-    restart()
+    pair.restart_daemons()
     pair.source.driver.finish_source(move.made, success=True, live=True)
     move.wait_for_numbers(pair.target)
     move.check_stopped(pair.target)

@@ -57,25 +57,19 @@ def test_guest_that_stands_still_meanwhile(pair: Pair) -> None:
 def test_restarted_node_daemons_go_on_at_any_step(pair: Pair) -> None:
     made, disks = pair.start()
 
-    def restart() -> None:
-        pair.source.driver, pair.target.driver = (
-            pair.source.make_driver(),
-            pair.target.make_driver(),
-        )
-
     info = pair.source.driver.migration_info(made)
-    restart()
+    pair.restart_daemons()
     assert pair.source.driver.migration_info(made) == info
     where = pair.target.driver.accept(made, disks, info, "127.0.0.1")
-    restart()
+    pair.restart_daemons()
     assert pair.target.driver.list_names() == []
     pair.source.driver.migrate(made, where, live=True)
-    restart()
+    pair.restart_daemons()
     assert pair.await_end(made).status is MigrationState.COMPLETED
-    restart()
+    pair.restart_daemons()
     assert pair.source.driver.list_names() == []
     pair.target.driver.finish_target(made, info, success=True)
-    restart()
+    pair.restart_daemons()
     pair.source.driver.finish_source(made, success=True, live=True)
     pair.check(made, "target")
 

@@ -93,7 +93,7 @@ def _volumes(template: str, _tmp_path: Path) -> Bench:
 
 
 def _provider(template: str, tmp_path: Path) -> Bench:
-    _need_devices()
+    loop_lvm.skip_if_unavailable()
     paths = Paths(tmp_path)
     directory = paths.extstorage_search_path[0] / "array"
     loop_provider.install(directory, tmp_path / "volumes")
@@ -101,22 +101,16 @@ def _provider(template: str, tmp_path: Path) -> Bench:
 
 
 def _images(template: str, tmp_path: Path) -> Bench:
-    _need_devices()
+    loop_lvm.skip_if_unavailable()
     network_storage.install_rbd(tmp_path, tmp_path / "ceph")
     return Bench(template, Environment(Paths(tmp_path)))
 
 
 def _mounted(template: str, tmp_path: Path) -> Bench:
-    _need_devices()
+    loop_lvm.skip_if_unavailable()
     network_storage.install_gluster(tmp_path, tmp_path / "calls")
     env = Environment(Paths(tmp_path), gluster_dir=tmp_path / "mnt")
     return Bench(template, env, undo=lambda: loop_lvm.run("umount", str(env.gluster_dir)))
-
-
-def _need_devices() -> None:
-    reason = loop_lvm.explain_unavailable()
-    if reason:
-        pytest.skip(reason)
 
 
 #: Template -> how its bench is made.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from needs import needs_programs
 
 from ganeti import errors
 from ganeti.backup import copying, plan, served
@@ -18,7 +18,7 @@ from ganeti.backup.sums import CHUNK, Sums
 from ganeti.model.backup import BackedUpDisk, Manifest, Mode, make_id
 from ganeti.net import nbd
 
-pytestmark = pytest.mark.skipif(shutil.which("qemu-nbd") is None, reason="no qemu-nbd")
+pytestmark = needs_programs("qemu-nbd")
 
 NAME = "web1.example.com"
 SIZE = 8 * 1024 * 1024 + 512

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from needs import needs_root
 
 from ganeti import errors
 from ganeti.base import process
@@ -114,7 +115,7 @@ def test_endless_output_ends_with_the_time() -> None:
     assert quiet.timed_out
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@needs_root("to run as another user")
 def test_a_program_can_run_as_somebody_else() -> None:
     nobody = pwd.getpwnam("nobody")
     result = process.run(["/usr/bin/id"], timeout=20, user=nobody)

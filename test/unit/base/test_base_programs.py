@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from needs import needs_root
 
 from ganeti.base import programs
 
-NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
+NEEDS_ROOT = needs_root("to give files to another user")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from needs import needs_root
 from recording_master import RecordingMaster, Run
 
 Start = Callable[..., subprocess.Popen[str]]
@@ -52,7 +52,7 @@ def test_the_command_is_shown_quoted_for_a_shell(
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has the console without a remote shell")
+@needs_root("for a console without a remote shell")
 def test_on_the_node_itself_no_remote_shell_is_needed(
     master: RecordingMaster, gnt_instance: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from needs import needs_programs
 
 from ganeti import errors
 from ganeti.base import jsonio, process
@@ -76,7 +77,7 @@ def test_noop(shipped: Paths, make_instance: MakeInstance) -> None:
     assert scripts.validate("noop", {}, shipped, timeout=30)
 
 
-@pytest.mark.skipif(not shutil.which("as") or not shutil.which("ld"), reason="needs binutils")
+@needs_programs("as", "ld")
 def test_the_boot_program_is_made_from_its_source(tmp_path: Path) -> None:
     """After a change of boot.s run os/bootsector/assemble."""
     made = tmp_path / "boot.oct"

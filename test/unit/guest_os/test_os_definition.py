@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from needs import needs_root
 
 from ganeti import errors
 from ganeti.guest_os import definition
@@ -254,7 +255,7 @@ def test_unknown_parameters(paths: Paths, make_os: MakeOs) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up its rights")
+@needs_root("to give it up")
 def test_files_without_read_permission() -> None:
     with tempfile.TemporaryDirectory() as place:
         os.chmod(place, 0o755)

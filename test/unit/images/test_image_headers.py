@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 import subprocess
 from pathlib import Path
 
 import pytest
+from needs import needs_programs
 
 from ganeti import errors
 from ganeti.images import headers
 
-pytestmark = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="needs qemu-img")
+pytestmark = needs_programs("qemu-img")
 
 
 def create(path: Path, *options: str, size: str = "8M") -> Path:

@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from needs import needs_programs, needs_root
 
 from ganeti import errors
 from ganeti.images import confine, making, writing
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("qemu-img") is None, reason="needs qemu-img"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="confines as root"),
+    needs_programs("qemu-img"),
+    needs_root("to confine programs"),
 ]
 MIB = 1024 * 1024
 

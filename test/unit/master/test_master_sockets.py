@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from needs import needs_root
 
 from ganeti.master import daemon
 from ganeti.net import unix_socket
@@ -72,7 +73,7 @@ def test_who_may_not_give_the_sockets_away_keeps_them(
 
 
 @pytest.mark.root
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files to any group")
+@needs_root("to give files to any group")
 def test_root_gives_them_to_the_group(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grp, "getgrnam", lambda _name: SimpleNamespace(gr_gid=FOREIGN))
     assert daemon._share_sockets(paths) == FOREIGN

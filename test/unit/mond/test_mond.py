@@ -181,10 +181,8 @@ def test_logical_volumes() -> None:
             disks.parse_volumes(wrong)
 
 
-@pytest.mark.skipif(
-    loop_lvm.explain_unavailable() is not None, reason=str(loop_lvm.explain_unavailable())
-)
 def test_volumes_of_real_lvm(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop_lvm.skip_if_unavailable()
     with loop_lvm.loop_disks(tmp_path / "lvm", 24) as found:
         found.group()
         tag = ("--addtag", "originstname+web1.example.com")

@@ -14,7 +14,7 @@ from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import NodeDisk, NodeInstance, RightState, RunRight
 
 INSTANCE = "web1.example.com"
-#: Every instance that a test makes carries a newer order than the one before.
+#: Every instance that a test makes has a newer right to run than the one before.
 EPOCHS = itertools.count(1)
 DISK_UUID = "11111111-2222-3333-4444-555555555555"
 
@@ -45,6 +45,15 @@ def instance(*disks: NodeDisk, **changes: Any) -> NodeInstance:
         "run_epoch": (1, next(EPOCHS)),
     }
     return NodeInstance(**{**facts, **changes})
+
+
+def prepare_instance(node: NodeCalls, paths: Paths) -> NodeInstance:
+    """An instance with one assembled disk."""
+    item = disk(paths)
+    made = instance(item)
+    node.blockdev_create(item, 4, INSTANCE, True, "", False)
+    node.blockdev_assemble(item, made, True, 0)
+    return made
 
 
 def say(node: NodeCalls, item: NodeInstance, state: RightState) -> None:

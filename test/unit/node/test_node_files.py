@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from local_node import LocalNode
+from needs import needs_root
 
 from ganeti import errors
 from ganeti.base.files import FileLock
@@ -181,7 +182,7 @@ def test_content_that_cannot_be_decoded_changes_nothing(node: LocalNode, paths: 
     assert paths.under(KNOWN_HOSTS).read_text() == "new\n"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@needs_root("to give files to another user")
 @pytest.mark.parametrize(("owner", "group"), [("nobody-here", MY_GROUP), (ME, "nobody-here")])
 def test_unknown_owners_are_named(node: LocalNode, owner: str, group: str) -> None:
     with pytest.raises(errors.ParameterError, match="nobody-here"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from local_node import LocalNode
-from node_samples import INSTANCE, disk, instance, misbehave, renew_right
+from node_samples import INSTANCE, disk, instance, misbehave, prepare_instance, renew_right
 
 from ganeti import errors
 from ganeti.base import jsonio
@@ -20,21 +20,12 @@ from ganeti.rpc.objects import NodeInstance
 REASON = [["gnt:user", "because", 1234567890]]
 
 
-def prepare(node: LocalNode, paths: Paths) -> NodeInstance:
-    """An instance with one assembled disk."""
-    item = disk(paths)
-    made = instance(item)
-    node.blockdev_create(item, 4, INSTANCE, True, "", False)
-    node.blockdev_assemble(item, made, True, 0)
-    return made
-
-
 def start(node: LocalNode, item: NodeInstance) -> None:
     node.instance_start(item, False, REASON)
 
 
 def test_a_started_instance_is_listed_with_its_state(node: LocalNode, paths: Paths) -> None:
-    start(node, prepare(node, paths))
+    start(node, prepare_instance(node, paths))
     assert node.instance_list(["fake"], {}) == [INSTANCE]
     info = node.instance_info(INSTANCE, "fake", {})
     assert (info["memory"], info["vcpus"], info["state"]) == (256, 2, 0)
@@ -48,7 +39,7 @@ def test_what_does_not_run_is_not_listed(node: LocalNode) -> None:
 
 
 def test_starting_twice_is_fine(node: LocalNode, paths: Paths) -> None:
-    item = prepare(node, paths)
+    item = prepare_instance(node, paths)
     start(node, item)
     start(node, item)
     assert node.instance_list(["fake"], {}) == [INSTANCE]
@@ -76,14 +67,14 @@ def test_a_disk_outside_the_allowed_directories_prevents_the_start(
 
 
 def test_the_reason_of_the_last_change_is_kept(node: LocalNode, paths: Paths) -> None:
-    start(node, prepare(node, paths))
+    start(node, prepare_instance(node, paths))
     file = paths.instance_reason / INSTANCE
     assert jsonio.loads(file.read_text()) == REASON
     assert file.stat().st_mode & 0o777 == 0o644
 
 
 def test_shutdown_stops_and_may_be_repeated(node: LocalNode, paths: Paths) -> None:
-    item = prepare(node, paths)
+    item = prepare_instance(node, paths)
     start(node, item)
     node.instance_shutdown(item, 5, [])
     assert node.instance_list(["fake"], {}) == []
@@ -91,7 +82,7 @@ def test_shutdown_stops_and_may_be_repeated(node: LocalNode, paths: Paths) -> No
 
 
 def test_an_instance_that_cannot_be_ended_is_an_error(node: LocalNode, paths: Paths) -> None:
-    item = prepare(node, paths)
+    item = prepare_instance(node, paths)
     start(node, item)
     misbehave(paths, stop={"*": {"lie": True}})
     with pytest.raises(errors.HypervisorError, match="still runs although it was forced"):
@@ -117,7 +108,7 @@ def test_an_instance_that_cannot_be_asked_is_ended(
 
 
 def test_a_guest_that_ended_by_itself_is_started_anew(node: LocalNode, paths: Paths) -> None:
-    item = prepare(node, paths)
+    item = prepare_instance(node, paths)
     start(node, item)
     misbehave(paths, info={INSTANCE: {"lie": {"state": 1}}})
     start(node, renew_right(item))
@@ -128,7 +119,7 @@ def test_a_guest_that_ended_by_itself_is_started_anew(node: LocalNode, paths: Pa
 def test_soft_reboot_keeps_and_hard_reboot_replaces_the_guest(
     node: LocalNode, paths: Paths
 ) -> None:
-    item = prepare(node, paths)
+    item = prepare_instance(node, paths)
     start(node, item)
     file = paths.fake_hypervisor / INSTANCE
     before = file.stat().st_ino
@@ -143,12 +134,12 @@ def test_soft_reboot_keeps_and_hard_reboot_replaces_the_guest(
 @pytest.mark.parametrize("kind", ["soft", "hard"])
 def test_what_does_not_run_cannot_be_rebooted(node: LocalNode, paths: Paths, kind: str) -> None:
     with pytest.raises(errors.HypervisorError, match="does not run"):
-        node.instance_reboot(prepare(node, paths), kind, 5, [])
+        node.instance_reboot(prepare_instance(node, paths), kind, 5, [])
 
 
 def test_a_full_reboot_is_not_for_a_node(node: LocalNode, paths: Paths) -> None:
     with pytest.raises(errors.ParameterError, match="soft and hard"):
-        node.instance_reboot(prepare(node, paths), "full", 5, [])
+        node.instance_reboot(prepare_instance(node, paths), "full", 5, [])
 
 
 def test_consoles_are_told_by_instance(node: LocalNode, paths: Paths) -> None:
@@ -203,7 +194,7 @@ def in_thread(action: Callable[..., Any], *args: Any) -> tuple[threading.Thread,
 
 def test_two_starts_at_the_same_time_both_succeed(node: LocalNode, paths: Paths) -> None:
     # Without mutual exclusion the second would be told that the guest runs already.
-    item = prepare(node, paths)
+    item = prepare_instance(node, paths)
     misbehave(paths, start={"*": {"delay": 0.2}})
     started = [in_thread(node.instance_start, item, False, []) for _ in range(4)]
     for thread, _ in started:

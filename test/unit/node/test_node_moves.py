@@ -7,24 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 from local_node import LocalNode
-from node_samples import INSTANCE, disk, instance, misbehave, renew_right, say
+from node_samples import INSTANCE, disk, instance, misbehave, prepare_instance, renew_right, say
 
 from ganeti import errors
 from ganeti.model.enums import HotplugAction, HotplugTarget, MigrationState
 from ganeti.node.context import NodeContext
 from ganeti.paths import Paths
-from ganeti.rpc.objects import NodeInstance, RightState
+from ganeti.rpc.objects import RightState
 
 NIC = {"uuid": "n-1", "mac": "aa:00:00:00:00:01"}
-
-
-def prepare(node: LocalNode, paths: Paths) -> NodeInstance:
-    """An instance with one assembled disk."""
-    item = disk(paths)
-    made = instance(item)
-    node.blockdev_create(item, 4, INSTANCE, True, "", False)
-    node.blockdev_assemble(item, made, True, 0)
-    return made
 
 
 def changes(paths: Paths) -> list[str]:
@@ -32,7 +23,7 @@ def changes(paths: Paths) -> list[str]:
 
 
 def test_devices_of_a_running_instance(node: LocalNode, paths: Paths) -> None:
-    made = prepare(node, paths)
+    made = prepare_instance(node, paths)
     node.instance_start(made, False, [])
     node.hotplug_supported(made)
     item = made.disks_info[0]
@@ -57,7 +48,7 @@ def test_devices_of_a_running_instance(node: LocalNode, paths: Paths) -> None:
 
 
 def test_devices_that_cannot_be_changed(node: LocalNode, paths: Paths) -> None:
-    made = prepare(node, paths)
+    made = prepare_instance(node, paths)
     with pytest.raises(errors.HotplugError, match="does not run"):
         node.hotplug_supported(made)
     node.instance_start(made, False, [])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from local_node import LocalNode
+from needs import needs_root
 
 from ganeti import errors
 from ganeti.base import files
@@ -98,7 +99,7 @@ def test_nobody_else_may_write_anything(
     check_refused(node, "status", "can be written by others than its owner")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@needs_root("to give files to another user")
 @pytest.mark.parametrize("place", ["file", "directory", "list"])
 def test_everything_belongs_to_root(
     node: LocalNode, paths: Paths, directory: Path, place: str

@@ -27,9 +27,7 @@ MIB = 1024 * 1024
 @pytest.fixture
 def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[loop_lvm.LoopDisks]:
     """Volume group ``xenvg`` on two disks of 124 usable MiB each."""
-    reason = loop_lvm.explain_unavailable()
-    if reason:
-        pytest.skip(reason)
+    loop_lvm.skip_if_unavailable()
     with loop_lvm.loop_disks(tmp_path / "lvm", 128, 128) as made:
         monkeypatch.setenv("LVM_SYSTEM_DIR", str(made.home))
         made.group("xenvg")

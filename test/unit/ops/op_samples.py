@@ -96,6 +96,11 @@ def with_cluster(of: Config, **changes: Any) -> Config:
     return of.apply([], [], base.replace(of.cluster, **changes), mtime=2.0)
 
 
+def with_web1(*more: Node, **changes: Any) -> Config:
+    """A cluster of three nodes, and ``more``, with the instance ``web1`` on ``node2``."""
+    return change(with_instance(config(node(2), node(3), *more), "web1", "node-2"), **changes)
+
+
 def context(of: Config, job_id: int = 7) -> Context:
     """What a decision reads: this configuration, nothing reserved; ``log`` of the job is a list."""
     log: list[str] = []

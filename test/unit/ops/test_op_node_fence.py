@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,13 +30,6 @@ case "$read_all" in
   *action=status*) {status};;
 esac
 """
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[OneProcess]:
-    made = OneProcess(tmp_path / "c")
-    yield made
-    made.close()
 
 
 class Agent:

@@ -6,7 +6,6 @@ shown is tested elsewhere; here it must make a difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,6 @@ from ganeti.opcodes import registry, wire
 from ganeti.rpc.calls import NodeCalls
 
 WEB = "web.example.com"
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[OneProcess]:
-    made = OneProcess(tmp_path / "cluster")
-    yield made
-    made.close()
 
 
 def do(cluster: OneProcess, op_id: str, **params: Any) -> Any:

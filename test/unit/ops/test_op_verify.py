@@ -7,7 +7,7 @@ is needed that a test cannot have, :data:`ELSEWHERE` says which test emits the c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,13 +37,6 @@ REPOSITORY = Path(__file__).parents[3]
 Monkey = pytest.MonkeyPatch
 #: code -> file of a test that emits it from answers of tools which are not here
 ELSEWHERE = {"ENODEORPHANLV": "test/cluster/test_cluster_storage.py"}
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[OneProcess]:
-    made = OneProcess(tmp_path / "cluster")
-    yield made
-    made.close()
 
 
 def run(cluster: OneProcess, **options: Any) -> list[str]:

@@ -16,11 +16,6 @@ from ganeti.paths import Paths
 PATHS = Paths(Path("/nowhere"))
 
 
-@pytest.fixture
-def findings() -> Findings:
-    return Findings()
-
-
 # OS definitions -----------------------------------------------------------------------------------
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,6 @@ from ganeti.ops.verification import certificates
 from ganeti.paths import Paths
 
 DAY = 86400
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[OneProcess]:
-    made = OneProcess(tmp_path / "c")
-    yield made
-    made.close()
 
 
 def findings(cluster: OneProcess) -> list[str]:

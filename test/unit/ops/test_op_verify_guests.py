@@ -5,23 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from op_samples import Findings, change, config, node, put, with_instance
+from op_samples import Findings, config, node, put, with_web1
 
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.enums import AdminState
 from ganeti.ops.verification import guests
-
-
-@pytest.fixture
-def findings() -> Findings:
-    return Findings()
-
-
-def make_config(*more: Any, **changes: Any) -> Config:
-    """A cluster of three nodes with the instance ``web1`` on ``node2``."""
-    return change(with_instance(config(node(2), node(3), *more), "web1", "node-2"), **changes)
-
 
 # disks --------------------------------------------------------------------------------------------
 
@@ -29,7 +18,7 @@ def make_config(*more: Any, **changes: Any) -> Config:
 def plugged(
     findings: Findings, disks: Any, *, now: Config | None = None, busy: tuple[str, ...] = ()
 ) -> list[str]:
-    of = make_config()
+    of = with_web1()
     answers = {"node-2": {"guest-disks": disks}, "node-3": {"guest-disks": "no answer"}}
     guests.disks(findings.report, of, now or of, of.nodes.values(), answers, busy)
     return findings.lines
@@ -56,8 +45,8 @@ def test_guests_that_changed_while_they_were_asked_are_left_out(findings: Findin
     assert plugged(findings, {"web1": ["disk-web1"]}) == []
     assert plugged(findings, {"db1": ["other"]}) == []
     assert plugged(findings, wrong, busy=("web1",)) == []
-    assert plugged(findings, wrong, now=make_config(disks=())) == []
-    assert plugged(findings, wrong, now=make_config(primary_node="node-3")) == []
+    assert plugged(findings, wrong, now=with_web1(disks=())) == []
+    assert plugged(findings, wrong, now=with_web1(primary_node="node-3")) == []
     assert plugged(findings, wrong, now=config(node(2), node(3))) == []
     assert plugged(findings, wrong) != []
 
@@ -72,8 +61,8 @@ def state(findings: Findings, of: Config, **running: list[str]) -> list[str]:
 
 
 def test_an_instance_that_does_not_run(findings: Findings) -> None:
-    wanted = make_config(admin_state=AdminState.UP)
-    assert state(findings, make_config(), node_2=[]) == []
+    wanted = with_web1(admin_state=AdminState.UP)
+    assert state(findings, with_web1(), node_2=[]) == []
     assert state(findings, wanted, node_2=["web1"]) == []
     assert state(findings, wanted, node_3=[]) == []  # node2 has not told
     assert state(findings, wanted, node_2=["db1"]) == [
@@ -84,7 +73,7 @@ def test_an_instance_that_does_not_run(findings: Findings) -> None:
 
 def test_an_instance_of_an_offline_node(findings: Findings) -> None:
     def offline(state: AdminState) -> Config:
-        of = make_config(admin_state=state)
+        of = with_web1(admin_state=state)
         return put(of, "nodes", base.replace(of.nodes["node-2"], offline=True))
 
     assert state(findings, offline(AdminState.DOWN)) == []
@@ -110,14 +99,14 @@ def test_an_instance_of_an_offline_node(findings: Findings) -> None:
     ],
 )
 def test_an_instance_that_runs_elsewhere(findings: Findings, here: list[str], text: str) -> None:
-    assert state(findings, make_config(), node_2=here, node_3=["web1"]) == [
+    assert state(findings, with_web1(), node_2=here, node_3=["web1"]) == [
         f"ERROR:EINSTANCEWRONGNODE:instance:web1:{text}"
     ]
 
 
 def test_guests_of_no_instance(findings: Findings) -> None:
     guests.check_unknown(
-        findings.report, make_config(), {"node-2": ["web1"], "node-3": ["z", "web1", "a"]}
+        findings.report, with_web1(), {"node-2": ["web1"], "node-3": ["z", "web1", "a"]}
     )
     assert findings.lines == [
         f"ERROR:ENODEORPHANINSTANCE:node:node3.example.com:instance {name} runs here but is not in"

@@ -14,11 +14,6 @@ from ganeti.ops.verification import mirrors
 from ganeti.rpc.objects import BlockDevStatus
 
 
-@pytest.fixture
-def findings() -> Findings:
-    return Findings()
-
-
 def mirrored(minor: int = 4, **changes: Any) -> Config:
     """``web1`` with a disk that node2 and node3 mirror; of the cluster DRBD's helper is known."""
     of = with_instance(config(node(2), node(3)), "web1", "node-2", "node-3", disks_active=True)

@@ -19,11 +19,6 @@ N2, N3 = node(2, master_candidate=True), node(3)
 PATHS = Paths(Path("/nowhere"))
 
 
-@pytest.fixture
-def findings() -> Findings:
-    return Findings()
-
-
 def image(name: str, **more: Any) -> Image:
     return Image(uuid=f"image-{name}", name=name, file_size=4096, **more)  # type: ignore[arg-type]
 

@@ -5,23 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from op_samples import Findings, change, config, node, put, with_cluster, with_instance
+from op_samples import Findings, config, node, put, with_cluster, with_web1
 
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.enums import DiskTemplate
 from ganeti.ops.verification import storage
-
-
-@pytest.fixture
-def findings() -> Findings:
-    return Findings()
-
-
-def make_config(*more: Any, **changes: Any) -> Config:
-    """A cluster of three nodes with the instance ``web1`` on ``node2``."""
-    return change(with_instance(config(node(2), node(3), *more), "web1", "node-2"), **changes)
-
 
 # volumes ------------------------------------------------------------------------------------------
 
@@ -53,10 +42,10 @@ def lvm(findings: Findings, of: Config, **answers: Any) -> list[str]:
 
 def test_lvm_is_asked_for_where_it_is_used() -> None:
     nodes = [node(2)]
-    assert storage.checks(make_config(), nodes) == {}
-    asked = storage.checks(volume(make_config()), nodes)
+    assert storage.checks(with_web1(), nodes) == {}
+    asked = storage.checks(volume(with_web1()), nodes)
     assert asked == {"vglist": None, "lvlist": ["xenvg"], "pvlist": ["xenvg"]}
-    assert storage.checks(exclusive(volume(make_config())), nodes)["exclusive-pvs"] == ["xenvg"]
+    assert storage.checks(exclusive(volume(with_web1())), nodes)["exclusive-pvs"] == ["xenvg"]
     enabled = with_cluster(
         config(), volume_group_name="xenvg", enabled_disk_templates=("file", "drbd")
     )
@@ -66,25 +55,25 @@ def test_lvm_is_asked_for_where_it_is_used() -> None:
 
 
 def test_volume_groups_of_a_node(findings: Findings) -> None:
-    of = volume(make_config())
+    of = volume(with_web1())
     storage.node(findings.report, of, of.nodes["node-2"], {})
     assert lvm(findings, of, vglist={"xenvg": 1}, pvlist=[physical()]) == []
     assert lvm(findings, of, vglist="no lvm") == ["volume groups: no lvm"]
 
 
 def test_a_volume_group_that_is_missing(findings: Findings) -> None:
-    assert lvm(findings, volume(make_config()), vglist={"other": 1}, pvlist="no answer") == [
+    assert lvm(findings, volume(with_web1()), vglist={"other": 1}, pvlist="no answer") == [
         "there is no volume group 'xenvg'",
         "physical volumes: no answer",
     ]
-    other = with_cluster(volume(make_config()), volume_group_name=None)
+    other = with_cluster(volume(with_web1()), volume_group_name=None)
     assert len(lvm(findings, other, vglist={"other": 1}, pvlist=[])) == 2
 
 
 def test_physical_volumes_that_are_wrong(findings: Findings) -> None:
     listed = [physical("/dev/a:b"), physical(flags="a-m"), physical(flags="a-m"), physical()]
     shared = {"exclusive_pvs": [["/dev/sda", ["v1", "v2"]]]}
-    assert lvm(findings, volume(make_config()), vglist={"xenvg": 1}, pvlist=listed, **shared) == [
+    assert lvm(findings, volume(with_web1()), vglist={"xenvg": 1}, pvlist=listed, **shared) == [
         "physical volume /dev/a:b of xenvg: LVM takes no ':' in names of disks",
         "volume group xenvg lost 2 physical volumes; see gnt-node repair-storage"
         " node2.example.com lvm-vg xenvg",
@@ -92,7 +81,7 @@ def test_physical_volumes_that_are_wrong(findings: Findings) -> None:
 
 
 def test_physical_volumes_are_not_shared_where_storage_is_exclusive(findings: Findings) -> None:
-    of, good = exclusive(volume(make_config())), {"vglist": {"xenvg": 1}, "pvlist": [physical()]}
+    of, good = exclusive(volume(with_web1())), {"vglist": {"xenvg": 1}, "pvlist": [physical()]}
     assert lvm(findings, of, **good) == []
     assert lvm(findings, of, **good, exclusive_pvs="no answer") == []
     assert lvm(findings, of, **good, exclusive_pvs=[["/dev/sda", ["v1", "v2"]]]) == [
@@ -107,10 +96,10 @@ def sizes(findings: Findings, of: Config, *each: Any) -> list[str]:
 
 
 def test_physical_volumes_are_alike_where_storage_is_exclusive(findings: Findings) -> None:
-    of = exclusive(make_config())
+    of = exclusive(with_web1())
     assert sizes(findings, of) == []
     assert sizes(findings, of, [physical(size=980)], [physical(size=1000)]) == []
-    assert sizes(findings, make_config(), [physical(size=1)], [physical(size=1000)]) == []
+    assert sizes(findings, with_web1(), [physical(size=1)], [physical(size=1000)]) == []
     assert sizes(findings, of, [physical(size=1, flags="a-m")], [physical(size=1000)]) == []
     assert sizes(findings, of, "no answer", [physical(size=1000)]) == []
     assert sizes(findings, of, [physical(size=979), physical(size=990)], [physical(size=1000)]) == [
@@ -134,13 +123,11 @@ def logical(
 
 def test_a_volume_that_is_good(findings: Findings) -> None:
     assert (
-        logical(findings, volume(make_config()), {"xenvg/web1.disk0": ["2048.00", False, True]})
-        == []
+        logical(findings, volume(with_web1()), {"xenvg/web1.disk0": ["2048.00", False, True]}) == []
     )
-    assert logical(findings, volume(make_config()), None) == []
+    assert logical(findings, volume(with_web1()), None) == []
     assert (
-        logical(findings, volume(make_config()), {"xenvg/web1.disk0": ["2048.00", True, False]})
-        == []
+        logical(findings, volume(with_web1()), {"xenvg/web1.disk0": ["2048.00", True, False]}) == []
     )
 
 
@@ -166,7 +153,7 @@ def test_a_volume_that_is_good(findings: Findings) -> None:
     ],
 )
 def test_a_volume_that_is_bad(findings: Findings, listed: Any, code: str, text: str) -> None:
-    of = volume(make_config(disks_active=True))
+    of = volume(with_web1(disks_active=True))
     assert logical(findings, of, listed) == [
         f"ERROR:{code}:instance:web1:volume xenvg/web1.disk0 of disk/0 on node"
         f" node2.example.com{text}"
@@ -174,7 +161,7 @@ def test_a_volume_that_is_bad(findings: Findings, listed: Any, code: str, text: 
 
 
 def test_a_volume_of_a_disk_without_instance(findings: Findings) -> None:
-    of = volume(make_config(disks=(), disks_active=True), iv_name="")
+    of = volume(with_web1(disks=(), disks_active=True), iv_name="")
     assert logical(findings, of, {"xenvg/web1.disk0": ["2048", True, False]}) == []
     assert logical(findings, of, {}) == [
         "ERROR:EINSTANCEMISSINGDISK:disk:disk-web1:volume xenvg/web1.disk0 of it on node"
@@ -183,13 +170,13 @@ def test_a_volume_of_a_disk_without_instance(findings: Findings) -> None:
 
 
 def test_volumes_that_are_reserved_or_removed_meanwhile_are_not_missing(findings: Findings) -> None:
-    assert logical(findings, volume(make_config(forthcoming=True)), {}) == []
-    assert logical(findings, volume(make_config(), forthcoming=True), {}) == []
-    assert logical(findings, volume(make_config()), {}, now=volume(make_config(), "other")) == []
+    assert logical(findings, volume(with_web1(forthcoming=True)), {}) == []
+    assert logical(findings, volume(with_web1(), forthcoming=True), {}) == []
+    assert logical(findings, volume(with_web1()), {}, now=volume(with_web1(), "other")) == []
 
 
 def test_volumes_that_are_not_known(findings: Findings) -> None:
-    of = volume(make_config())
+    of = volume(with_web1())
     of = with_cluster(of, reserved_lvs=("xenvg/root.*",))
     good = {"xenvg/web1.disk0": ["2048", False, True]}
     names = ("xenvg/z", "xenvg/a", "xenvg/rootfs", "my/xenvg/root")
@@ -203,6 +190,6 @@ def test_volumes_that_are_not_known(findings: Findings) -> None:
 
 
 def test_a_node_that_cannot_tell_its_volumes(findings: Findings) -> None:
-    assert logical(findings, volume(make_config()), "no lvm") == [
+    assert logical(findings, volume(with_web1()), "no lvm") == [
         "ERROR:ENODELVM:node:node2.example.com:logical volumes: no lvm"
     ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from placement_samples import make_instance
+
 from ganeti.placement import round_trip, what_if
-from ganeti.placement.facts import BUILTIN_POLICY, Cluster, Group, Instance, Node
+from ganeti.placement.facts import BUILTIN_POLICY, Cluster, Group, Node
 
 DRAINED = frozenset({"a"})
 
@@ -14,15 +16,14 @@ def node(name: str, running: int = 0) -> Node:
     return Node(name, "g1", 8192, 1024, 7168 - running, 100_000, 90_000, 8)
 
 
-def item(name: str, *nodes: str, template: str = "drbd", memory: int = 1024) -> Instance:
-    primary, secondary = (*nodes, "", "")[:2]
-    return Instance(name, memory, 1024, 1, "running", True, primary, secondary, template)
-
-
 HOME = Cluster(
     (Group("one", "g1"),),
     (node("a", 2048), node("b", 1024), node("c"), node("d")),
-    (item("i1", "a", "b"), item("i2", "a", template="ext"), item("i3", "b", "a")),
+    (
+        make_instance("i1", "a", "b"),
+        make_instance("i2", "a", template="ext"),
+        make_instance("i3", "b", "a"),
+    ),
     policy=BUILTIN_POLICY,
 )
 HOMES = {one.name: [n for n in (one.primary, one.secondary) if n] for one in HOME.instances}
@@ -76,8 +77,8 @@ def test_who_does_not_fit_any_more_stays_with_a_reason() -> None:
 def test_a_move_that_makes_room_for_another_goes_first() -> None:
     tight = (node("a", 6000), node("b", 1500), node("c"))
     items = (
-        item("x", "a", template="ext", memory=6000),
-        item("y", "b", template="ext", memory=1500),
+        make_instance("x", "a", template="ext", memory=6000),
+        make_instance("y", "b", template="ext", memory=1500),
     )
     swapped = Cluster(HOME.groups, tight, items, policy=BUILTIN_POLICY)
     back = round_trip.plan_return(swapped, {"x": ["b"], "y": ["c"]}, frozenset())
@@ -85,7 +86,7 @@ def test_a_move_that_makes_room_for_another_goes_first() -> None:
 
 
 def test_what_cannot_move_is_named() -> None:
-    fixed = dataclasses.replace(HOME, instances=(item("old", "a", template="plain"),))
+    fixed = dataclasses.replace(HOME, instances=(make_instance("old", "a", template="plain"),))
     trip = round_trip.leave(drained(fixed), DRAINED, disks_too=False)
     assert trip.entries == ()
     [(name, why)] = trip.stay

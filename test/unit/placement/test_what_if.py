@@ -6,11 +6,12 @@ import dataclasses
 import itertools
 
 import pytest
+from placement_samples import make_instance
 
 from ganeti import errors
 from ganeti.placement import what_if
 from ganeti.placement.board import Board
-from ganeti.placement.facts import BUILTIN_POLICY, Cluster, Group, Instance, Node
+from ganeti.placement.facts import BUILTIN_POLICY, Cluster, Group, Node
 from ganeti.placement.layout import Layout
 from ganeti.placement.use import Use
 
@@ -20,12 +21,7 @@ def node(name: str, *used: int, **more: object) -> Node:
     return Node(name, "g1", 8192, 1024, 7168 - sum(used), **values)  # type: ignore[arg-type]
 
 
-def item(name: str, *nodes: str, template: str = "drbd", memory: int = 1024) -> Instance:
-    primary, secondary = (*nodes, "", "")[:2]
-    return Instance(name, memory, 1024, 1, "running", True, primary, secondary, template)
-
-
-WEB, DB = item("web", "a.x", "b.x"), item("db", "b.x", "c.x", memory=2048)
+WEB, DB = make_instance("web", "a.x", "b.x"), make_instance("db", "b.x", "c.x", memory=2048)
 MADE = Cluster(
     (Group("one", "g1"),),
     (
@@ -56,7 +52,7 @@ def test_a_removed_node_is_left_first() -> None:
 
 
 def test_who_has_no_place_is_named() -> None:
-    alone = dataclasses.replace(MADE, instances=(item("old", "a.x", template="plain"), DB))
+    alone = dataclasses.replace(MADE, instances=(make_instance("old", "a.x", template="plain"), DB))
     found = what_if.suppose(alone, ["remove a.x"])
     assert found.lost == ("old",)
     assert "old would have no place: its disks are on one node" in found.notes[0]

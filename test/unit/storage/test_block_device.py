@@ -23,9 +23,7 @@ NAME = "/dev/disk/by-id/scsi-1"
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[str]:
     """A disk of 8 MiB that is ``/dev/disk/by-id/scsi-1`` in the node's directory."""
-    reason = loop_lvm.explain_unavailable()
-    if reason:
-        pytest.skip(reason)
+    loop_lvm.skip_if_unavailable()
     (tmp_path / "san").write_bytes(b"data of the customer".ljust(8 << 20, b"\0"))
     device = loop_lvm.run("losetup", "--find", "--show", str(tmp_path / "san")).strip()
     link = tmp_path / NAME.lstrip("/")

@@ -30,9 +30,7 @@ def paths(tmp_path: Path) -> Paths:
 
 @pytest.fixture
 def device(paths: Paths) -> Iterator[ExtDevice]:
-    reason = loop_lvm.explain_unavailable()
-    if reason:
-        pytest.skip(reason)
+    loop_lvm.skip_if_unavailable()
     made = volume(paths)
     yield made
     if (store(paths) / VOLUME).exists():

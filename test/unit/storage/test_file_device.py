@@ -18,13 +18,6 @@ MIB = 1024 * 1024
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    directory = tmp_path / "disks"
-    directory.mkdir(mode=0o750)
-    return directory
-
-
-@pytest.fixture
 def env(tmp_path: Path, root: Path) -> Environment:
     return Environment(paths=Paths(tmp_path / "node"), file_roots=(root,))
 

@@ -12,13 +12,6 @@ from ganeti.storage.interface import Environment
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    directory = tmp_path / "disks"
-    directory.mkdir(mode=0o750)
-    return directory
-
-
-@pytest.fixture
 def env(tmp_path: Path, root: Path) -> Environment:
     return Environment(paths=Paths(tmp_path / "node"), file_roots=(root,))
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from needs import needs_root
 
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
@@ -21,7 +22,7 @@ MKFS = shutil.which("mkfs.xfs", path="/usr/sbin:/sbin:/usr/bin")
 pytestmark = [
     pytest.mark.together("mounts"),
     pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system"),
+    needs_root("to mount a file system"),
     pytest.mark.skipif(MKFS is None, reason="needs mkfs.xfs (package xfsprogs)"),
 ]
 

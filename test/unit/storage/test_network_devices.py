@@ -35,9 +35,7 @@ def device(root: Path, kind: DiskTemplate, name: str, **params: Any) -> Device:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    reason = loop_lvm.explain_unavailable()
-    if reason:
-        pytest.skip(reason)
+    loop_lvm.skip_if_unavailable()
     network_storage.install_rbd(tmp_path, tmp_path / "ceph")
     monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
     return tmp_path
@@ -140,9 +138,7 @@ def test_a_gluster_file_is_opened_by_its_address_when_access_says_so(tmp_path: P
 
 
 def test_another_volume_in_the_way_is_told(tmp_path: Path) -> None:
-    reason = loop_lvm.explain_unavailable()
-    if reason:
-        pytest.skip(reason)
+    loop_lvm.skip_if_unavailable()
     (tmp_path / "mnt").mkdir()
     loop_lvm.run("mount", "-t", "tmpfs", "other:/vol", str(tmp_path / "mnt"))
     try:
