@@ -19,7 +19,8 @@ from ganeti import errors
 from ganeti.base import files
 from ganeti.base.clock import Deadline
 from ganeti.model.config import Config
-from ganeti.net.etcd import Etcd, Item, LeaseGoneError, read_settings
+from ganeti.net.etcd import Etcd, Item, LeaseGoneError
+from ganeti.net.etcd_settings import read_settings
 from ganeti.paths import Paths
 from ganeti.recovery.role import Claim, Record, RoleStore, read_claim
 

@@ -9,7 +9,8 @@ from typing import Final
 
 from ganeti import constants, errors
 from ganeti.base.clock import Deadline
-from ganeti.net.etcd import Etcd, Health, read_settings
+from ganeti.net.etcd import Etcd, Health
+from ganeti.net.etcd_settings import read_settings
 
 #: Seconds for an answer.
 PATIENCE: Final = 5.0

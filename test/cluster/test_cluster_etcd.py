@@ -14,7 +14,8 @@ from waiting import wait_for
 
 from ganeti import constants
 from ganeti.base.clock import Deadline
-from ganeti.net.etcd import Etcd, read_settings
+from ganeti.net.etcd import Etcd
+from ganeti.net.etcd_settings import read_settings
 
 pytestmark = [
     pytest.mark.long,

@@ -17,7 +17,8 @@ from waiting import wait_for
 
 from ganeti import errors
 from ganeti.base.clock import Deadline
-from ganeti.net.etcd import Etcd, Item, LeaseGoneError, Member, read_settings
+from ganeti.net.etcd import Etcd, Item, LeaseGoneError
+from ganeti.net.etcd_settings import Member, read_settings
 
 A, B = "/test/a", "/test/b"
 

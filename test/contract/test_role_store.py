@@ -17,7 +17,8 @@ from waiting import wait_for
 from ganeti import errors
 from ganeti.base.clock import Deadline
 from ganeti.config.etcd_role import EtcdRole
-from ganeti.net.etcd import Etcd, read_settings
+from ganeti.net.etcd import Etcd
+from ganeti.net.etcd_settings import read_settings
 from ganeti.recovery.role import Claim, Record, RoleStore
 
 #: Shortest lease that etcd gives.

@@ -32,7 +32,8 @@ CLUSTERS = int(os.environ.get("ETCD_CLUSTERS", "1"))
 LIMIT = 15
 #: A program that ends with success when all members have a leader.
 HEALTHY = (
-    "import sys; from pathlib import Path; from ganeti.net.etcd import Etcd, read_settings;"
+    "import sys; from pathlib import Path; from ganeti.net.etcd import Etcd;"
+    " from ganeti.net.etcd_settings import read_settings;"
     "sys.exit(not all(health.has_leader for health in"
     " Etcd(read_settings(Path(sys.argv[1]))).examine(1.0)))"
 )

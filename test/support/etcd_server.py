@@ -15,7 +15,8 @@ from waiting import wait_for
 
 from ganeti.base import files
 from ganeti.net import certs
-from ganeti.net.etcd import Etcd, read_settings
+from ganeti.net.etcd import Etcd
+from ganeti.net.etcd_settings import read_settings
 
 PROGRAM = shutil.which("etcd")
 #: Seconds for a cluster to have a leader.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ganeti import errors
-from ganeti.net.etcd import Member, read_settings
+from ganeti.net.etcd_settings import Member, read_settings
 
 TLS = "ETCDCTL_CACERT=/etc/ganeti/etcd-ca.pem\n"
 
