@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from ganeti import constants, errors
-from ganeti.base import releases
+from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.base.text import plural
 from ganeti.locking.levels import LockLevel
@@ -19,8 +18,8 @@ from ganeti.opcodes.enums import VerifyOptionalChecks
 from ganeti.ops import annotate, hooks, locks
 from ganeti.ops.operation import Context, Hooks, PlannedOperation
 from ganeti.ops.steps.nodes import ssh_keys
-from ganeti.ops.steps.running import live_conversion
 from ganeti.ops.verification import (
+    basics,
     bounds,
     bridges,
     certificates,
@@ -36,8 +35,9 @@ from ganeti.ops.verification import (
     shared,
     ssh,
     storage,
+    unfinished,
 )
-from ganeti.ops.verification.disk_parts import Place, is_measured, places_of, subject_of, table_of
+from ganeti.ops.verification.disk_parts import Place, is_measured, places_of, subject_of
 from ganeti.ops.verification.report import Report
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
@@ -78,8 +78,11 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             if answers[node.uuid].error is not None:
                 self._report_no_answer(config, report, answers[node.uuid])
         online = [node for node in online if node.uuid not in self._silent]
+        silent = {config.nodes[uuid].name for uuid in self._silent}
         for node in online:
-            value = self._node(report, answers[node.uuid], started, ended)
+            value = answers[node.uuid].get()
+            basics.node(report, node, value, (started, ended), silent)
+            certificates.node(report, config.cluster.cluster_name, node, value)
             if isinstance(value.get("instancelist"), list):
                 running[node.uuid] = value["instancelist"]
             else:
@@ -116,7 +119,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         guests.disks(
             report, config, ctx.config, online, found, locks.locked_names(ctx, LockLevel.INSTANCE)
         )
-        self._check_unfinished(config, report, online)
+        unfinished.check(ctx, report, config, online)
         guests.check_unknown(report, config, running)
         report.section("Verifying disks")
         self._disks(config, report, online, found)
@@ -131,15 +134,9 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
     def _ask(self, config: Config, nodes: list[Node]) -> dict[NodeUuid, Answer[JsonObject]]:
         hypervisors = list(config.cluster.enabled_hypervisors)
         checks: JsonObject = {
-            "version": None,
-            "time": None,
-            "hypervisor": hypervisors,
+            **basics.checks(hypervisors, nodes),
             "instancelist": hypervisors,
             "guest-disks": hypervisors,
-            "node-net-test": [
-                [[n.name, n.primary_ip, n.secondary_ip] for n in nodes],
-                [n.name for n in nodes],
-            ],
             **certificates.checks(self.ctx.paths),
             **storage.checks(config, nodes),
             **bounds.checks(config),
@@ -179,28 +176,6 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         report.error("ENODERPC", "node", node.name, text)
 
     # nodes -------------------------------------------------------------------------------
-
-    def _node(
-        self, report: Report, answer: Answer[JsonObject], started: float, ended: float
-    ) -> JsonObject:
-        name = answer.node.name
-        value = answer.get()
-        silent = {self.ctx.config.nodes[uuid].name for uuid in self._silent}
-        _verify_version(report, name, value.get("version") or [None, ""])
-        seconds, micros = value.get("time") or [0, 0]
-        there = seconds + micros / 1_000_000
-        if not started - constants.MAX_CLOCK_SKEW <= there <= ended + constants.MAX_CLOCK_SKEW:
-            skew = abs(there - ended)
-            report.error("ENODETIME", "node", name, f"its clock differs by {skew:.0f} seconds")
-        for hypervisor, text in table_of(value.get("hypervisor")).items():
-            if text is not None:
-                report.error("ENODEHV", "node", name, f"hypervisor {hypervisor}: {text}")
-        for other, text in table_of(value.get("node-net-test")).items():
-            if other not in silent:
-                report.error("ENODENET", "node", name, f"connection to node {other}: {text}")
-        cluster = self.ctx.config.cluster.cluster_name
-        certificates.node(report, cluster, answer.node, value)
-        return value
 
     def _replica(self, report: Report, node: Node) -> None:
         """A candidate that answers must take what the master sends."""
@@ -274,35 +249,6 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             self._report_no_answer(config, report, answer)
             return None
         return answer.get().get(check)
-
-    # instances ---------------------------------------------------------------------------
-
-    def _check_unfinished(self, config: Config, report: Report, nodes: list[Node]) -> None:
-        """Instances that were on their way when something ended."""
-        answers = self.ctx.rpc.call_many(nodes, NodeCalls.run_rights, [])
-        busy = {view.name for view in self.ctx.locks.snapshot() if view.owners}
-        for answer in answers.values():
-            for right in answer.value or ():
-                item = config.instances.get(right.uuid)
-                if item is None or f"{LockLevel.INSTANCE.label}/{item.name}" in busy:
-                    continue
-                report.error(
-                    "EINSTANCEWRONGNODE",
-                    "instance",
-                    item.name,
-                    f"a migration of it did not end (node {answer.node.name} has it on record as"
-                    f" {right.state.value}, the other node is {right.peer}); to repair it:"
-                    f" gnt-instance migrate --cleanup {item.name}",
-                )
-        for name, node in live_conversion.list_open(self.ctx, nodes).items():
-            if f"{LockLevel.INSTANCE.label}/{name}" not in busy:
-                report.error(
-                    "EINSTANCEFAULTYDISK",
-                    "instance",
-                    name,
-                    f"a conversion of its disks did not end on node {node.name}; to repair it:"
-                    f" gnt-instance migrate --cleanup {name}",
-                )
 
     # disks -------------------------------------------------------------------------------
 
@@ -383,24 +329,3 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
                 if code == hooks.FAILED:
                     text = f"script {script} failed: {output}"
                     report.error("ENODEHOOKS", "node", answer.node.name, text)
-
-
-def _verify_version(report: Report, name: str, version: Sequence[object]) -> None:
-    """A node of another version, and how it gets that of the master."""
-    number, release = version
-    if number == constants.PROTOCOL_VERSION:
-        if release != constants.RELEASE_VERSION:
-            report.warning(
-                "ENODEVERSION",
-                "node",
-                name,
-                f"software {release}, the master has {constants.RELEASE_VERSION}",
-            )
-        return
-    text = f"protocol {number}, the master has {constants.PROTOCOL_VERSION}"
-    if isinstance(number, int) and releases.read_config_number(number).is_beside(releases.OWN):
-        text += (
-            f"; run 'gnt-cluster upgrade --to {releases.OWN}' on the master, when version"
-            f" {releases.OWN} is installed there"
-        )
-    report.error("ENODEVERSION", "node", name, text)
