@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from ganeti import constants, errors
-from ganeti.base import files, jsonio
+from ganeti import errors
+from ganeti.base import jsonio
 from ganeti.base.json_types import JsonObject
 from ganeti.luxi.calls import METHODS
 from ganeti.luxi.reply import Reply
@@ -25,20 +25,20 @@ from ganeti.master import (
     recovery_status,
     samples,
     standing,
+    watcher_pause,
 )
+from ganeti.master.client_waits import ClientWaits
 from ganeti.master.core import Core
-from ganeti.master.events import Events, Filter
+from ganeti.master.events import Events
 from ganeti.master.notifier import Notifier
 from ganeti.master.submission import Submissions, identify
-from ganeti.master.waiting import Wait, Waiting
+from ganeti.master.waiting import Waiting
 from ganeti.model.config import Config
-from ganeti.model.job import JobRecord
 from ganeti.net.unix_socket import Credentials
 from ganeti.ops import locks
 from ganeti.ops.targets import tags as tag_target
 from ganeti.query import engine, redaction
-from ganeti.query.classic import EXPORT_FIELDS, classic, compile_query, strip_statuses
-from ganeti.rpc.calls import NodeCalls
+from ganeti.query.classic import EXPORT_FIELDS, compile_query, strip_statuses
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,10 +90,11 @@ class Service:
         self._mutex = threading.Lock()
         self._consoles = consoles.Consoles(core)
         self._submissions = Submissions(core)
+        waits = ClientWaits(core, waiting, self._events)
         self._waits: dict[str, Callable[[JsonObject, Reply], None]] = {
             "OpenConsole": self._open_console,
-            "WaitForJobChange": self._wait,
-            "WaitForEvents": self._wait_for_events,
+            "WaitForJobChange": waits.wait_for_job,
+            "WaitForEvents": waits.wait_for_events,
         }
         self._methods: dict[str, Callable[[JsonObject, Credentials], object]] = {
             "Query": self._query,
@@ -262,34 +263,17 @@ class Service:
         return True
 
     def _set_watcher_pause(self, args: JsonObject, _peer: Credentials) -> object:
-        """Pause the watchers of all nodes; one that does not answer keeps its own running."""
-        until, path = args["until"], self._core.paths.watcher_pause
-        if until is None:
-            files.remove(path)
-        else:
-            if float(until) < self._core.clock.now():
-                raise errors.GenericError("the watcher cannot be paused until a time in the past")
-            files.write_atomic(path, f"{float(until)!r}\n", mode=0o644)
-        return _Live(lambda: self._pause_others(until))
+        until, core = args["until"], self._core
+        moment = None if until is None else float(until)
+        watcher_pause.write(core, moment)
 
-    def _pause_others(self, until: float | None) -> float | None:
-        config = self._core.store.current
-        nodes = [
-            node
-            for node in config.nodes.values()
-            if not node.offline and node.uuid != config.cluster.master_node
-        ]
-        value = None if until is None else float(until)
-        for answer in self._core.rpc.call_many(nodes, NodeCalls.set_watcher_pause, value).values():
-            if answer.error is not None:
-                _LOG.warning(
-                    "Node %s does not know of the pause of the watcher: %s",
-                    answer.node.name,
-                    errors.text(answer.error),
-                )
-        return until
+        def inform_nodes() -> object:
+            watcher_pause.send(core, moment)
+            return until
 
-    # job filters -------------------------------------------------------------------------
+        return _Live(inform_nodes)
+
+    # logs, figures and consoles ----------------------------------------------------------
 
     def _query_job_log(self, args: JsonObject, _peer: Credentials) -> object:
         number = _job_id(args["job"])
@@ -329,6 +313,8 @@ class Service:
             self._events.console_used(instance, known)
             self._waiting.note_change(events.KEY)
 
+    # job filters -------------------------------------------------------------------------
+
     def _replace_filter(self, args: JsonObject, peer: Credentials) -> str:
         core, user = self._core, identify(peer, args.get("user")).shown
         return job_filters.replace_rule(
@@ -339,27 +325,7 @@ class Service:
         user = identify(peer, args.get("user")).shown
         job_filters.delete_rule(self._core.store, user, args["uuid"])
 
-    # waiting -----------------------------------------------------------------------------
-
-    def _wait(self, args: JsonObject, reply: Reply) -> None:
-        """Answer when the job has news for the client, or when the time is over."""
-        job_id = _job_id(args["job"])
-        fields, seen, seen_log = args["fields"], args["prev_job"], args["prev_log"]
-        timeout = min(float(args["tmout"]), constants.WAIT_FOR_JOB_CHANGE_CAP)
-        redacted = bool(args.get("redacted"))
-
-        def check(last: bool) -> list[object] | None:
-            entries, done = self._log_after(job_id, seen_log or 0)
-            values = classic(self._core.sources(), "job", [job_id], fields, redacted=redacted)[0]
-            if entries or done or last or seen is None or values != seen:
-                return [values, [] if last else entries]
-            return None
-
-        check(True)  # unknown jobs and fields fail now
-        wait = Wait(job_id, check, reply.ok, reply.fail)
-        reply.on_abandoned = lambda: self._waiting.drop(wait)
-        limit = self._core.store.current.cluster.max_tracked_jobs
-        self._waiting.add(wait, timeout, limit=limit)
+    # what happens ------------------------------------------------------------------------
 
     def _job_changed(self, job_id: int) -> None:
         self._events.job_changed(job_id)
@@ -372,32 +338,6 @@ class Service:
     def _config_changed(self, before: Config, after: Config) -> None:
         self._events.config_changed(before, after)
         self._waiting.note_change(events.KEY)
-
-    def _wait_for_events(self, args: JsonObject, reply: Reply) -> None:
-        """Answer when something happened that the client wants, or when the time is over."""
-        wanted, position = Filter.from_wire(args["filter"]), args["after"]
-        timeout = min(float(args["tmout"]), constants.WAIT_FOR_JOB_CHANGE_CAP)
-
-        def check(last: bool) -> JsonObject | None:
-            nonlocal position
-            found = self._events.read_after(position, wanted)
-            if found["events"] or found["lost"] or last or position is None:
-                return found
-            position = found["last"]
-            return None
-
-        wait = Wait(events.KEY, check, reply.ok, reply.fail)
-        reply.on_abandoned = lambda: self._waiting.drop(wait)
-        self._waiting.add(wait, timeout)
-
-    def _log_after(self, job_id: int, serial: int) -> tuple[list[object], bool]:
-        """Log entries with a higher serial, and whether the job is finished."""
-
-        def read(record: JobRecord) -> tuple[list[object], bool]:
-            return [entry for _index, entry in record.log_after(serial)], record.finalized
-
-        found: tuple[list[object], bool] = self._core.queue.view(read, job_id)
-        return found
 
 
 def _job_id(value: int | str) -> int:
