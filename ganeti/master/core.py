@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from ganeti import errors
-from ganeti.base import jsonio, position
+from ganeti.base import jsonio
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.json_types import JsonObject
-from ganeti.config import etcd_role, vote
 from ganeti.config.job_claims import JobClaims
-from ganeti.config.role import Role
 from ganeti.config.store import Store
 from ganeti.jobs.execution import JobHandle
 from ganeti.jobs.files import JobFiles
@@ -31,11 +26,10 @@ from ganeti.master.distribution import Distribution
 from ganeti.master.fencing import Fencer
 from ganeti.master.findings import Findings
 from ganeti.master.late_starts import LateStarts
-from ganeti.master.lease import Lease
+from ganeti.master.mastership import Mastership
 from ganeti.master.node_leases import NodeLeases
 from ganeti.master.replication import Replication
 from ganeti.master.request_tally import RequestTally
-from ganeti.master.role_keeper import RoleKeeper
 from ganeti.master.settling import Settling
 from ganeti.master.sources import MasterSources
 from ganeti.master.survey import Survey
@@ -52,8 +46,6 @@ from ganeti.ops.services import LeaseEnd
 from ganeti.ops.steps.nodes import failover_places
 from ganeti.paths import Paths
 from ganeti.query import engine
-from ganeti.recovery import bounds
-from ganeti.recovery.role import RoleStore
 from ganeti.rpc.client import NodeRpc
 from ganeti.rpc.objects import RunNumber
 from ganeti.rpc.rounds import Rounds
@@ -77,8 +69,6 @@ class Core:
         self.clock = clock
         identity = Identity(paths.client_cert, paths.ca_cert)
         self.rpc = NodeRpc(identity.client_context())
-        #: when this master began to claim its term, by the monotonic clock
-        self._claimed = clock.monotonic()
         self.replication = Replication(self.rpc, clock)
         self.job_files = JobFiles(paths.queue, self.replication)
         self.job_files.open()
@@ -103,13 +93,10 @@ class Core:
         self.demotion = Demotion(self.store, self.rpc, self.locks)
         self.address = Address(self.store, self.rpc)
         self.settling = Settling(self.store, self.rpc, self.queue)
-        #: where a store holds the role of the master
-        self.role: RoleKeeper | None = None
-        #: held by who changes that
-        self._deciders = threading.Lock()
-        #: called once when another node has the role
-        self.on_role_lost: Callable[[str], None] = lambda _text: None
-        self.lease = Lease(self._find_lease, self._find_contact, clock, who=self._name_deciders)
+        self.mastership = Mastership(
+            paths, self.store, self.job_files, self.rpc, self.replication, clock
+        )
+        self.lease = self.mastership.lease
         self.node_leases = NodeLeases(self.store, self.lease.count_left, clock)
         self.rpc.leases = self.node_leases
         self.fencer = Fencer(
@@ -163,11 +150,10 @@ class Core:
         state = State(
             self._snapshot,
             self.job_files.read_archived_contents,
-            self._failover_after,
+            self.mastership.count_failover_after,
             self.lease.note_contact,
         )
-        self._renew_claim()
-        claimed = self._claimed if self.role is None else self.clock.monotonic()
+        claimed = self.mastership.renew_claim()
         self.replication.start(state, config, self.paths.position_file, claimed)
         self.store.add_listener(self._follow_change)
         self.lease.start()
@@ -181,69 +167,6 @@ class Core:
         self.late_starts.start()
         self.survey.start()
 
-    def vote(self, *, alone: bool, patience: float) -> None:
-        """Become the master in the eyes of the nodes, before anything is changed.
-
-        ``alone`` skips the vote: the administrator knows that no other node can be the master.
-        What is acknowledged then may be on this node only.
-
-        Raises:
-            NoMasterError: this node may not be the master; the text says why.
-        """
-        config = self.store.current
-        own = vote.Own(
-            config.master,
-            config.data.serial_no,
-            self.job_files.last_id(),
-            position.read(self.paths),
-            position.is_made_here(self.paths),
-        )
-        store = etcd_role.open_store(config, self.paths)
-        role = None if store is None else Role(store, config.master.name, self.clock)
-        try:
-            if alone:
-                self.replication.alone = True
-                answers = vote.ask(config, self.rpc)
-            else:
-                answers = vote.run_vote(
-                    config, self.rpc, own, failover=False, patience=patience, role=role
-                )
-            self._claimed = self.clock.monotonic()
-            number = vote.claim(config, self.rpc, own, answers, alone=alone, role=role)
-        except BaseException:  # an interrupt too: close the store of the role and raise it
-            if store is not None:
-                store.close()
-            raise
-        if role is not None:
-            self._keep(role)
-        _LOG.info("master in term %d", number)
-
-    def _keep(self, role: Role) -> None:
-        """Renew the lease of the role from now on."""
-        keeper = RoleKeeper(
-            role,
-            lambda: vote.find_lease(self.store.current),
-            alone=(lambda: self.rpc.epoch) if self.replication.alone else None,
-            clock=self.clock,
-        )
-        keeper.on_renewed = self.lease.note_change
-        keeper.on_lost = lambda text: self.on_role_lost(text)
-        self.role = keeper
-        keeper.start()
-
-    def _renew_claim(self) -> None:
-        """Vote again if so much time has passed that a candidate may take over before long.
-
-        Reading the queue may take that long, and the whole machine may have been frozen. A later
-        answer of the candidates would not do: one of them may be about to claim a term.
-        """
-        limit = self._failover_after()
-        passed = self.clock.monotonic() - self._claimed
-        votes = self.role is None and not self.replication.alone
-        if limit and votes and passed >= bounds.count_acting(limit) / 2:
-            _LOG.info("the claim is %.1f s old, and is made again", passed)
-            self.vote(alone=False, patience=0.0)
-
     def _follow_change(self, before: Config, after: Config) -> None:
         if before.nodes is not after.nodes or before.cluster is not after.cluster:
             self.replication.follow(after)
@@ -251,9 +174,7 @@ class Core:
             self.queue.resize(after.cluster.max_running_jobs)
         locks.follow(self.locks, before, after)
         if before.cluster.auto_failover_after != after.cluster.auto_failover_after:
-            self.lease.note_change()
-            if self.role is not None:
-                self.role.note_change()
+            self.mastership.note_change()
         if before.cluster.auto_fence_after != after.cluster.auto_fence_after:
             self.fencer.note_change()
         if before.data.filters is not after.data.filters:
@@ -263,30 +184,6 @@ class Core:
         """Whether an administrator wants nothing to be repaired now."""
         paused = self.store.current.cluster.find_recovery_pause(self.clock.now()) is not None
         return paused or self.facts.watcher_pause() is not None
-
-    def _failover_after(self) -> int:
-        return self.store.current.cluster.auto_failover_after or 0
-
-    def _find_lease(self) -> int:
-        """Seconds for which nobody else becomes the master after this one was heard; 0: endless."""
-        role = self.role  # a job may let go of it meanwhile
-        return self._failover_after() if role is None else role.count_seconds()
-
-    def _find_contact(self) -> float:
-        """When who decides about the master was last known to follow, by the monotonic clock.
-
-        A master that does not reach the candidates leaves its place, too, where one of them may
-        take it.
-        """
-        copies, role = self.replication.find_contact(), self.role
-        if role is None:
-            return copies
-        contact = role.find_contact()
-        return min(contact, copies) if self._failover_after() else contact
-
-    def _name_deciders(self) -> str:
-        candidates, role = "a majority of the master candidates", self.role
-        return candidates if role is None else f"{role.role.store.name}, or {candidates},"
 
     def _snapshot(self, files: bool) -> Snapshot:
         """Everything a master candidate has a copy of; those that ask together share the files."""
@@ -315,46 +212,9 @@ class Core:
         self.demotion.stop()
         self.store.close()
         self.replication.stop(FLUSH_TIMEOUT)
-        self.leave_role()
+        self.mastership.leave_role()
         self.rpc.stop()
         return done
-
-    @contextlib.contextmanager
-    def change_deciders(self, after: Config) -> Iterator[None]:
-        with self._deciders:
-            if after.cluster.master_vote is not self.store.current.cluster.master_vote:
-                store = etcd_role.open_store(after, self.paths)
-                if store is not None:
-                    self._enter(store, after)
-            try:
-                yield
-            finally:
-                if self.store.current.cluster.master_vote is None:
-                    self.leave_role()
-
-    def _enter(self, store: RoleStore, after: Config) -> None:
-        """Have the role in a store beside the vote of the nodes."""
-        role = Role(store, after.master.name, self.clock)
-        try:
-            role.take(self.rpc.epoch, vote.find_lease(after))
-        except BaseException:  # an interrupt too: close the store of the role and raise it
-            store.close()
-            raise
-        self._keep(role)
-        self.lease.change_source()
-
-    def leave_role(self) -> None:
-        """Let another node have the role at once."""
-        keeper, self.role = self.role, None
-        if keeper is None:
-            return
-        keeper.stop()
-        try:
-            keeper.role.release()
-        except errors.RemoteError as err:
-            _LOG.warning("the role of the master ends with its lease: %s", errors.text(err))
-        keeper.role.store.close()
-        self.lease.change_source()
 
     def sources(self) -> MasterSources:
         """Data for one query."""
@@ -403,6 +263,9 @@ class Core:
 
     def hold_lease_back(self, node: NodeUuid) -> AbstractContextManager[LeaseEnd]:
         return self.node_leases.hold_back(node)
+
+    def change_deciders(self, after: Config) -> AbstractContextManager[None]:
+        return self.mastership.change_deciders(after)
 
     def has_ended(self, job_id: int) -> bool:
         return self.queue.has_ended(job_id)

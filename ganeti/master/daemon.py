@@ -138,7 +138,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     try:
         core = _open(where)
         core.rpc.on_deposed = resignation.depose
-        core.lease.on_lost = core.on_role_lost = resignation.let_go
+        core.lease.on_lost = core.mastership.on_role_lost = resignation.step_down
         try:
             _check_role(core, options)
         except errors.GanetiError:
@@ -229,7 +229,7 @@ def _check_master(config: Config) -> None:
 
 def _check_role(core: Core, options: argparse.Namespace) -> None:
     _check_master(core.store.current)
-    core.vote(alone=options.no_voting, patience=options.vote_patience)
+    core.mastership.vote(alone=options.no_voting, patience=options.vote_patience)
 
 
 class _Resignation:
@@ -249,13 +249,13 @@ class _Resignation:
 
     def depose(self, text: str) -> None:
         """Another node is the master now."""
-        self._resign(text, constants.EXIT_NOTMASTER)
+        self._end(text, constants.EXIT_NOTMASTER)
 
-    def let_go(self, text: str) -> None:
+    def step_down(self, text: str) -> None:
         """Another node may become the master; this one may be it again after a vote."""
-        self._resign(text, constants.EXIT_FAILURE)
+        self._end(text, constants.EXIT_FAILURE)
 
-    def _resign(self, text: str, code: int) -> None:
+    def _end(self, text: str, code: int) -> None:
         with self._lock:
             if self:
                 return

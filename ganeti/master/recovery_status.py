@@ -72,7 +72,7 @@ def describe(core: Core) -> JsonObject:
     config, now = core.store.current, core.clock.now()
     cluster = config.cluster
     nodes = sorted(config.nodes.values(), key=lambda node: natural_key(node.name))
-    role = core.role
+    role = core.mastership.keeper
     return {
         "time": now,
         "paused_until": cluster.find_recovery_pause(now),

@@ -17,13 +17,14 @@ def test_a_claim_that_is_old_is_made_again(
     master: Any, monkeypatch: pytest.MonkeyPatch, limit: int, passed: float, votes: int
 ) -> None:
     core, clock, seen = master.core, JumpingClock(), list[dict[str, Any]]()
+    mastership = core.mastership
     core.replication.alone = False
     core.store.change(
         "cluster-modify", Author(), lambda draft: draft.update_cluster(auto_failover_after=limit)
     )
-    monkeypatch.setattr(core, "vote", lambda **options: seen.append(options))
-    monkeypatch.setattr(core, "clock", clock)
-    core._claimed = clock.monotonic()
+    monkeypatch.setattr(mastership, "vote", lambda **options: seen.append(options))
+    monkeypatch.setattr(mastership, "_clock", clock)
+    mastership._claimed = clock.monotonic()
     clock.ahead = passed
-    core._renew_claim()
+    mastership.renew_claim()
     assert len(seen) == votes
