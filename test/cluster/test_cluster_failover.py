@@ -249,10 +249,13 @@ def test_under_load(cluster: Cluster) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        start_new_session=True,
     )
     assert load.stdout is not None
     first = load.stdout.readline()
     moved = cluster.gnt(FAILOVER, node="node3", timeout=90)
+    # The last command waits a minute for a master daemon on the old node.
+    os.killpg(load.pid, signal.SIGTERM)
     rest = load.communicate(timeout=90)[0]
     assert moved.code == 0, moved.err
     assert masters(cluster) == ["node3"]
