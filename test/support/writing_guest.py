@@ -167,6 +167,15 @@ def list_numbers(serial: str) -> list[int]:
     return [int(word, 16) for word in re.findall(r"\b([0-9A-F]{8})\r?\n", serial)]
 
 
+def count_cut_lines(serial: str) -> int:
+    """How many numbers are not on a serial line as a whole.
+
+    A guest that moves while it says a number says the rest of it on the line of its new node.
+    """
+    ended = re.split(r"\r?\n", serial)[:-1]
+    return sum(not re.fullmatch(r"[0-9A-F]{8}|.*guest is up", line) for line in ended)
+
+
 def check_disk(path: Path) -> int:
     """The last number on a disk; fails when one before it is missing."""
     found = {}

@@ -86,7 +86,9 @@ class Move:
 
     @property
     def both(self) -> list[int]:
-        return self.read_numbers(self.pair.source) + self.read_numbers(self.pair.target)
+        """On both lines: a guest that moves may say a half of a number on each."""
+        serial = (rack.serial_log(self.made) for rack in (self.pair.source, self.pair.target))
+        return writing_guest.list_numbers("".join(serial))
 
 
 def make(
