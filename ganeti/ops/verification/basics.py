@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from ganeti import constants
 from ganeti.base import releases
@@ -29,7 +28,7 @@ def checks(hypervisors: list[str], nodes: list[Node]) -> JsonObject:
 def node(
     report: Report,
     item: Node,
-    answers: Mapping[str, Any],
+    answers: JsonObject,
     times: tuple[float, float],
     silent: Collection[str],
 ) -> None:
