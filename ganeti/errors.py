@@ -386,7 +386,7 @@ class RequestError(ProtocolError):
 
 
 class AccessError(GenericError):
-    """The one who asks is known but does not have the permission for this."""
+    """The user is known but does not have the permission for this."""
 
     known_as = "GenericError"
     http_status = 403

@@ -44,7 +44,7 @@ class PidFile:
             PidFileLockError: another copy runs; the text has its pid.
         """
         files.ensure_dir(self.path.parent, 0o775)
-        # Who asks whether a daemon runs has the lock for a moment (see running_pid).
+        # A process that asks whether the daemon runs has the lock for a moment (see running_pid).
         retry.retry_until(self._try_lock, timeout=PROBE_WAIT)
         if not self._lock.held:
             self._refuse()

@@ -7,7 +7,7 @@ import sys
 
 
 def drop() -> None:
-    """Write no more: whoever read it has enough, as after ``| head``.
+    """Write no more: its reader has enough, as after ``| head``.
 
     Without this the interpreter complains at its end that it cannot flush.
     """

@@ -72,7 +72,7 @@ def _common(call: Call) -> WireOp:
 
 
 def reason_trail(call: Call) -> list[list[object]]:
-    """Who asks for it: the text of ``--reason`` if there is one, then program and command."""
+    """The reason of a job: the text of ``--reason`` if there is one, then program and command."""
     now = nanoseconds(call.clock.now())
     trail: list[list[object]] = []
     if call.opts.reason:

@@ -32,7 +32,7 @@ class MemoryClaim:
     reserves: bool
 
     def is_counted_by(self, config: Config) -> bool:
-        """Whether who reads the configuration counts it already."""
+        """Whether a reader of the configuration counts it already."""
         found = config.instances.get(InstanceUuid(self.instance))
         return found is not None and (self.reserves or bool(found.forthcoming))
 

@@ -56,8 +56,8 @@ class Role:
     def take(self, lowest: int, seconds: int, *, force: bool = False, patience: float = 0.0) -> int:
         """Claim the role; returns the number of the term, at least ``lowest``.
 
-        Waits ``patience`` seconds for the end of the lease of another node. With ``force`` it does
-        not matter who has the role.
+        Waits ``patience`` seconds for the end of the lease of another node. With ``force`` it takes
+        the role from any other node.
 
         Raises:
             NoMasterError: another node has the role.

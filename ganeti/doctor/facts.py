@@ -101,12 +101,12 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Port:
-    """A port that a daemon needs, and who holds it."""
+    """A port that a daemon needs, and the process that holds it."""
 
     daemon: str
     number: int
     protocol: str
-    #: pid and program of somebody else who has it; None when it is free, or ours
+    #: pid and program of another process that holds it; None when it is free, or a daemon of ours
     pid: int | None = None
     program: str = ""
     taken: bool = False

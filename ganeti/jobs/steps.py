@@ -1,7 +1,7 @@
-"""What a worker does with a job: begin it, collect its locks, run it, end it.
+"""What a worker does with a job: start it, collect its locks, run it, finish it.
 
-A worker takes a job as far as it gets without waiting and then lets go of it. What the job waits
-for puts it in line again.
+A worker runs a job as far as it gets without waiting, and then takes another one. The event that
+the job waits for puts it in line again.
 """
 
 from __future__ import annotations

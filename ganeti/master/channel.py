@@ -30,7 +30,7 @@ _LOG = logging.getLogger(__name__)
 RETRY_AFTER = 5.0
 #: Seconds that a failed candidate is left alone even if there is news for it.
 SHORTEST_RETRY = 1.0
-#: Seconds that somebody who asks about a failed candidate waits for another try.
+#: Seconds that a caller who asks about a failed candidate waits for another try.
 RETRY_PATIENCE = 10.0
 #: Seconds after which an idle candidate gets an empty update: it tells whether it can be reached,
 #: and a master that was replaced learns of it.
@@ -295,7 +295,7 @@ class Channel:
                 round_.note_success(self.node.name)
 
     def _fail(self, why: Failure, rounds: Iterable[CopyRound]) -> None:
-        """Tell everybody who waits; the state will be sent as a whole later."""
+        """Wake all waiting threads with the failure; later the whole state is sent."""
         if self.failure is None and not self._stopping:
             _LOG.error("%s has no copy of the newest state: %s", self.node.name, why.text)
         self.failure = why
@@ -342,7 +342,7 @@ class Channel:
         batch.skip_to(state.serial)
         if not files:
             return
-        with self._cond:  # who is archived tells it before the next snapshot is taken
+        with self._cond:  # a job is archived here before the next snapshot is taken
             archived = [*batch.archive, *self._pending.archive]
         contents = {**state.files, **self._state.archived(archived)}
         manifest = {name: zlib.crc32(data) for name, data in contents.items()}

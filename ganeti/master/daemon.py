@@ -83,7 +83,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon; exit code 0, 1 (cannot start), 5 (no cluster) or 11 (not the master).
 
-    Too few votes are no answer to the question who is the master: 1, so that systemd asks again.
+    Exit code 1 also when too few nodes answered the vote, so that systemd starts it again.
     """
     options = _parse(argv)
     where = paths.current()

@@ -71,7 +71,7 @@ class Demotion:
         config = self._store.current
         reachable = base.replace(node, offline=False)
         rpc = copy.copy(self._rpc)
-        rpc.on_deposed = lambda _text: None  # who is offline does not depose anybody
+        rpc.on_deposed = lambda _text: None  # an offline node deposes no master
         looker = rpc.limit_time(PATIENCE)
         looker.epoch = 0  # a call with a term would change what the node knows of it
         try:

@@ -1,13 +1,13 @@
-"""How long a master may act without hearing from who decides about the master.
+"""How long a master may act without an answer of those that decide about the master.
 
-That is a majority of the master candidates, or the store that has the role
+These are a majority of the master candidates, or the store that has the role
 (:mod:`ganeti.master.role_keeper`); what follows holds for both.
 
 Where a candidate takes the place of a silent master by itself (``auto_failover_after``), the master
-must let go earlier than that. A candidate counts from the moment in which it received a call, the
-master from the moment in which it sent it, which is not later. So a master that stops after two
-thirds of the limit has stopped before a majority takes over, provided that no clock runs a third
-slower than another. The machine in :mod:`ganeti.recovery.master` decides; here are the thread and
+must give up its role earlier than that. A candidate counts from the moment in which it received a
+call, the master from the moment in which it sent it, which is not later. So a master that stops
+after two thirds of the limit has stopped before a majority takes over, provided that no clock runs
+a third slower than another. The machine in :mod:`ganeti.recovery.master` decides; here are the thread and
 the clock.
 """
 

@@ -48,7 +48,7 @@ class Mastership:
         self._claimed = clock.monotonic()
         #: renews the role where a store has it
         self.keeper: RoleKeeper | None = None
-        #: held by who changes that
+        #: held while ``keeper`` changes
         self._deciders = threading.Lock()
         #: called once when another node has the role
         self.on_role_lost: Callable[[str], None] = lambda _text: None

@@ -30,7 +30,7 @@ class NoJob:
         self.cancel_asked = threading.Event()
 
     def log(self, message: object, kind: str = "message") -> None:
-        """Nobody reads it: who does not answer is seen elsewhere."""
+        """Nobody reads it: nodes that do not answer are reported elsewhere."""
 
     def submit(self, jobs: list[list[OpCode]]) -> list[int]:
         return []

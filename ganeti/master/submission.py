@@ -87,7 +87,7 @@ def _user_name(uid: int) -> str:
 
 
 def identify(peer: Credentials, user: str | None = None, limits: Limits | None = None) -> Submitter:
-    """Who asks; only root, our own user and the remote API may speak for somebody else."""
+    """The submitter; only root, our own user and the remote API may name another user."""
     name = _user_name(peer.uid)
     if user is None:
         return Submitter(uid=peer.uid, pid=peer.pid, name=name, limits=limits)

@@ -38,7 +38,7 @@ class Answer:
 
 
 def refuse(code: int, text: str, **headers: str) -> Answer:
-    """An error with a line for who reads it."""
+    """An error with a line of text."""
     return Answer(code, f"{text}\n".encode(), headers=headers)
 
 

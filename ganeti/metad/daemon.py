@@ -47,7 +47,7 @@ def command_line() -> argparse.ArgumentParser:
         "data.",
         "TCP",
     )
-    # Not on the addresses of the node: who is on its networks is not a guest.
+    # Not on the addresses of the node: clients on its networks are not guests.
     made.set_defaults(bind=constants.METADATA_ADDRESS)
     return made
 

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection: the guest whose address it is, or nobody.
+"""The guest at the other end of a connection, found by its address.
 
 A guest can write any source address into a packet. So an address counts only on the interface to
 which this node sends what is for it: its own table of routes says which, and the kernel which one a

@@ -105,7 +105,7 @@ _LAST = 1000
 class JobRecord(msgspec.Struct, kw_only=True, dict=True):
     """A job as it is kept in memory and in its file.
 
-    Opcodes are replaced by :meth:`change`, never changed: who has a :func:`copy` keeps what was.
+    :meth:`change` replaces opcodes and never changes them, so a :func:`copy` stays as it was.
     """
 
     id: int

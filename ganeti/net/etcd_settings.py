@@ -104,7 +104,9 @@ def _parse_url(url: str) -> tuple[Member, bool]:
         raise errors.ParameterError(f"{url[:80]!r} is not of the form https://HOST:{_PORT}")
     secure = parts.scheme == "https"
     if not secure and not _is_loopback(host):
-        raise errors.ParameterError(f"{url[:80]!r}: without TLS only this host itself can be asked")
+        raise errors.ParameterError(
+            f"{url[:80]!r}: without TLS only this server itself can be asked"
+        )
     return Member(host, port or _PORT), secure
 
 

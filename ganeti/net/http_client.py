@@ -341,7 +341,7 @@ class Client:
         if self._stopped:
             reason = "this client was stopped during the call"
         elif isinstance(err, OSError) and err.errno == errno.ETIMEDOUT:
-            reason = "the host gave no sign of life any more (power cut, broken network?)"
+            reason = "that server has stopped answering (power cut, broken network?)"
         elif isinstance(err, TimeoutError):
             reason = f"no answer within {call.timeout:g} seconds"
         elif isinstance(err, TLSError):

@@ -17,7 +17,7 @@ class RequestHead:
     """The bytes of one request so far: the head, and the body if that is not too large.
 
     A body is not waited for when it is larger than allowed or its form is not understood; then
-    whoever works on the request sees what is wrong with it.
+    the code that handles the request finds the error.
     """
 
     def __init__(self, collect_body: int) -> None:

@@ -1,4 +1,4 @@
-"""Who is at the other end of a TLS connection, and whether it is who it should be."""
+"""The peer of a TLS connection, and whether it is the expected one."""
 
 from __future__ import annotations
 

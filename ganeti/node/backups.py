@@ -304,7 +304,7 @@ class Backups(BackupCalls):
                 instance, disks, work, sign.parse(test.sign), test.timeout, lambda: tell(0, 0)
             )
             if not outcome.good:
-                # what the guest printed is for who reads the error now
+                # what the guest printed is in the error only
                 self._note(found, manifest, BOOT, outcome.text.partition(":\n")[0])
                 raise errors.GenericError(outcome.text)
             self._note(found, manifest, BOOT, text=outcome.text)

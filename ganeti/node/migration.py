@@ -99,7 +99,7 @@ class Migration(MigrationCalls):
                 raise errors.HypervisorError(
                     f"instance {instance.name} cannot be received: {errors.text(err)}"
                 ) from err
-            # Who sends is what the master said, not what the sender says of itself.
+            # The sender is the node that the master named, not the one that it claims to be.
             known = {**info, "source": source}
             where = self._driver(instance).accept(instance, disks, known, target)
         log.info("instance %s is awaited at %s", instance.name, where)

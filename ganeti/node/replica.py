@@ -253,14 +253,14 @@ class Replica(ReplicaCalls):
         self._late_writer.wrote()
 
     def _catch_up(self) -> None:
-        """Bring the job files up to date, while updates go on, and let go of the queue."""
+        """Bring the job files up to date, while updates go on, and release the queue's lock."""
         self._queue.catch_up()
         with self._lock:
             if self._queue_lock.held:
                 self._catch_up_soon()
 
     def _let_go(self) -> None:
-        """Bring the job files up to date as far as possible, and let go of the queue."""
+        """Bring the job files up to date as far as possible, and release the queue's lock."""
         if not self._queue_lock.held:
             return
         try:

@@ -38,8 +38,8 @@ class OpCode(msgspec.Struct, tag_field="OP_ID", forbid_unknown_fields=True, kw_o
     #: Of an opcode that changes settings: parameters that only say of what, or how. With nothing
     #: else there is nothing to change.
     says_how: ClassVar[frozenset[str]] = frozenset()
-    #: Kind of the objects that it is about and nothing else, so that somebody who is limited to
-    #: such objects may use it; None: never.
+    #: Kind of the objects that it is about and nothing else, so that users with
+    #: limits to such objects may use it; None: never.
     within: ClassVar[Mark | None] = None
 
     dry_run: Annotated[bool | None, doc("Only check whether it could be done"), Mark.SAFE] = None

@@ -1,7 +1,7 @@
 """The remote API as a WSGI application: routes by Falcon, one way through every request.
 
-Who asks, may that one do this, arguments and body, ``If-Match``, the handler, the ETag; whatever
-goes wrong anywhere becomes the documented error body.
+That way is: user, permission, arguments and body, ``If-Match``, the handler, the ETag. Any failure
+becomes the documented error body.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class _Api:
         return call
 
     def _identify(self, route: Route, req: falcon.Request) -> tuple[Identity, Session | None]:
-        """Who asks, and by which session if neither a password nor a token is given."""
+        """The user, and the session if neither a password nor a token is given."""
         header = req.get_header("Authorization")
         secrets = req.get_cookie_values(COOKIE)
         if header is None and route.before_login:

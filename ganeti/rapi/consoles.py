@@ -99,7 +99,7 @@ class Consoles:
         return [viewer for line in [*self._lines] for viewer in [*line.viewers]]
 
     def renew(self) -> None:
-        """Users or tokens have changed: who has no session must ask for a ticket again."""
+        """Users or tokens have changed: users without a session must ask for a ticket again."""
         self.generation += 1
         self.check()
 

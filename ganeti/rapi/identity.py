@@ -10,7 +10,7 @@ from ganeti.model.limits import Limits
 
 READ = "read"
 WRITE = "write"
-#: Held by everybody who has said who it is; cannot be given or denied.
+#: Held by each user who has logged in; cannot be given or denied.
 KNOWN = "known"
 #: Family of single permissions by the first part of a path after ``/2/``; else ``cluster``.
 _FAMILIES = {
@@ -114,8 +114,8 @@ class Identity:
         """Let only those pass who hold one of the wanted permissions.
 
         Raises:
-            AuthenticationError: nobody has said who asks.
-            AccessError: that one is known but may not do this.
+            AuthenticationError: the request names no user.
+            AccessError: the user does not have the permission.
         """
         wanted = frozenset(wanted)
         if self.has_any(wanted):

@@ -26,7 +26,7 @@ from ganeti.rapi.identity import Identity
 EVERYBODY = "*"
 #: A name of a provider is in URLs and in front of the names of its users.
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
-#: "token:" begins the name of who has a token.
+#: "token:" begins the name of a token's user.
 _RESERVED = frozenset({"token", "ldap"})
 #: What may stand in the name of a user of a service.
 _USER = re.compile(r"[\w.@+-]{1,128}")

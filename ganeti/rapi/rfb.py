@@ -83,7 +83,7 @@ class ClientFilter:
         return size, True
 
     def _read_init(self) -> tuple[int, bool]:
-        # One who does not want to share would end the consoles of others.
+        # A client that does not share the display would end the consoles of others.
         self._rest[0] = 1
         self._stage = self._read_message
         return 1, True

@@ -37,7 +37,7 @@ _AGENT = 120
 #: Seconds that a daemon may be away for its sessions to go on.
 RESTART = 600.0
 
-#: Returns who has logged in as long as what backs the session holds; else None.
+#: Returns the user of a session while its user or token exists unchanged; else None.
 Identify = Callable[[Backing], Identity | None]
 
 

@@ -30,7 +30,7 @@ class Ticket:
     author: str = ""
     #: id of the session by which it was made, empty without one
     session: str = ""
-    #: whether who has asked for it may still look
+    #: whether its user may still see the console
     may_stay: Callable[[], bool] = field(default=lambda: True, repr=False)
 
 

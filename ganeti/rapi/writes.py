@@ -74,7 +74,7 @@ def submit(call: Call, ops: list[JsonObject]) -> int:
 
 
 def user_of(call: Call) -> str:
-    """Who asks, as the master records it."""
+    """The user of a request, as the master records it."""
     return f"rapi:{call.identity.name or 'anonymous'}"
 
 

@@ -104,7 +104,7 @@ def make_netdev(qmp: Qmp, nic: devices.Nic) -> dict[str, object]:
 def close_disk(qmp: Qmp, node: str) -> None:
     """Close the node's side of a disk if it is open.
 
-    QEMU takes a device from the guest a moment before it lets go of the disk, and that event may
+    QEMU takes a device from the guest a moment before it closes the disk, and that event may
     have passed.
 
     Raises:

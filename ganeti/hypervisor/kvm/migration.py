@@ -2,7 +2,7 @@
 
 The target's QEMU waits with the guest until it is told that it may run it; with post-copy it runs
 it from the switch on. The journals (see :mod:`ganeti.hypervisor.kvm.journal`) tell whether that has
-happened, whoever died meanwhile. The source's QEMU continues by itself when it could not send
+happened, whichever process died. The source's QEMU continues by itself when it could not send
 everything. The stream is encrypted, and both ends know each other, by a key that is made for this
 one move.
 """

@@ -62,4 +62,4 @@ def _follow(
             on_end()
     child.wait()
     if not stopped.is_set():
-        log.warning("%s has ended; ends of domains are left to the watcher", ARGV[0])
+        log.warning("%s has ended; the watcher restarts domains that end", ARGV[0])

@@ -19,7 +19,8 @@ from ganeti.net.tls.stream import HandshakeCut, TLSError, TLSSocket
 
 log = logging.getLogger(__name__)
 
-#: Bytes of unfinished bodies of all clients together; who has little of them is always served.
+#: Bytes of unfinished bodies of all clients together. A client with ``LITTLE`` of them is always
+#: served.
 MAX_COLLECTED = 64 * 1024 * 1024
 LITTLE = 256 * 1024
 #: Seconds in which a client that is refused while it sends may still finish.

@@ -3,7 +3,7 @@
 ::
 
     view = board.view_cluster(ctx)                      # asks all nodes
-    layout = view.layout(group)                 # who is where in a node group, as arrays
+    layout = view.layout(group)                 # where the instances of a node group are, as arrays
     with ctx.boards.decision():                 # no other job chooses until the end of this block
         view = view.refresh(ctx)
         ...
@@ -48,7 +48,7 @@ class View:
         )
 
     def layout(self, group: NodeGroup | facts.Group) -> Layout:
-        """Who is where in a node group. Loads numpy when nobody has yet."""
+        """Where the instances of a node group are. Loads numpy when nobody has yet."""
         return self._boards.layout(self.cluster, group.uuid, self.answers.unit)
 
     def refresh(self, ctx: Context) -> View:

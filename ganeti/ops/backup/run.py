@@ -146,7 +146,7 @@ class BackupRun(PlannedInstanceOperation[OpBackupRun, _Plan, JsonObject]):
 
     @contextmanager
     def _open(self, backup: str) -> Iterator[_Read]:
-        """Who reads, what in place of the disks, and in which state that is."""
+        """The node that reads, the copies that it reads in place of disks, their consistency."""
         ctx, plan = self.ctx, self.plan
         node, begun = plan.source.node, None
         consistency = self._find_rest()

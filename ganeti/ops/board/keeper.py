@@ -70,7 +70,7 @@ class Boards:
         return [item for claim in claims for item in claim.takes]
 
     def layout(self, cluster: facts.Cluster, group: str, unit: tuple[str, str]) -> Layout:
-        """Who is where in a group (uuid), from what is known of the group already.
+        """The instances of a group (uuid) by node, from what is known of the group already.
 
         Loads numpy when nobody has yet.
         """

@@ -88,7 +88,7 @@ def choose_other_groups(
 ) -> list[GroupUuid]:
     """The node groups (uuids) that instances of the groups ``own`` may go to: named ones or all.
 
-    ``subject`` begins the text of an error: who is in these groups.
+    ``subject`` begins the text of an error; it names the instance of these groups.
 
     Raises:
         OpPrereqError: there is none, or one of them is its own.

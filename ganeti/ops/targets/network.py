@@ -1,4 +1,4 @@
-"""The locks of networks: exclusive for who changes one, shared for who takes addresses of it."""
+"""The locks of networks: exclusive to change a network, shared to take addresses of it."""
 
 from __future__ import annotations
 

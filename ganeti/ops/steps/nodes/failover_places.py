@@ -1,4 +1,4 @@
-"""Where the instances of a dead node start: who may, in which order, and who has room."""
+"""Which instances of a dead node start, in which order, and on which nodes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Another secondary node for the mirrored disks of an instance.
 
-A DRBD 8.4 device has one peer, so the old secondary node is let go when the new one takes its
+A DRBD 8.4 device has one peer, so the old secondary node is disconnected when the new one takes its
 place. It keeps its volumes until the new ones are in sync: until then every failure leads back
 to it.
 """

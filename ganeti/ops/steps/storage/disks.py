@@ -1,7 +1,8 @@
 """Disks of an instance on its nodes: make, activate, deactivate, remove.
 
 A disk that is kept on several nodes is handled on the others before the primary, and taken down
-in the opposite order: whoever may write comes last and goes first.
+in the opposite order: the node that may write is the last to get the disk
+and the first to lose it.
 """
 
 from __future__ import annotations

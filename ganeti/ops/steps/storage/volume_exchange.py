@@ -2,7 +2,7 @@
 
 DRBD 8.4 keeps one pair of volumes a side, so this side has no good data from the exchange until
 the new volumes are in sync. To keep that short, one disk is done after the other, and the new
-volumes are complete before the old ones are let go. Those are kept, renamed, until the end.
+volumes are complete before the old ones are detached. Those are kept, renamed, until the end.
 """
 
 from __future__ import annotations
