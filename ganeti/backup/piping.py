@@ -36,18 +36,18 @@ class Child:
             GenericError: it is not installed.
         """
         self._definition, self._look = definition, look
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed by close()
         try:
             self._child = subprocess.Popen(
                 list(argv),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._said,
+                stderr=self._stderr,
                 env=dict(definition.environment),
                 start_new_session=True,
             )
         except OSError as err:
-            self._said.close()
+            self._stderr.close()
             program = definition.program.name
             raise errors.GenericError(
                 f"cannot run {program}: {err.strerror}; install it on this node: apt-get install"
@@ -122,8 +122,8 @@ class Child:
 
     def read_said(self) -> str:
         """What it wrote for people."""
-        self._said.seek(0)
-        return self._said.read(1 << 16).decode("utf-8", "replace")
+        self._stderr.seek(0)
+        return self._stderr.read(1 << 16).decode("utf-8", "replace")
 
     # its end
 
@@ -143,7 +143,7 @@ class Child:
                 self._child.wait()
         self._close_input()
         self._out.close()
-        self._said.close()
+        self._stderr.close()
 
 
 @contextlib.contextmanager

@@ -101,14 +101,14 @@ _COMMANDS = {
 }
 
 
-def is_locked(said: str) -> bool:
+def is_locked(output: str) -> bool:
     """Whether a program failed because others work in the repository."""
-    return bool(re.search(_LOCKED, said))
+    return bool(re.search(_LOCKED, output))
 
 
-def explain(program: str, said: str, file: str) -> str:
+def explain(program: str, output: str, file: str) -> str:
     """What the user reads when a program failed: its last words, and what to do."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     commands = _COMMANDS[program]
     for pattern, advice in _ADVICE:
         for line in lines:

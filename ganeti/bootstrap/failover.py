@@ -190,13 +190,13 @@ class Failover:
         )
 
     def _plan(self, answers: Answers) -> list[str]:
-        heard = sum(answer.ok for answer in answers.values())
+        count = sum(answer.ok for answer in answers.values())
         old = answers.get(self.old.uuid)
         lines = [
-            f"{heard} of {len(answers)} nodes answer; none has newer data than this node"
+            f"{count} of {len(answers)} nodes answer; none has newer data than this node"
             f" (configuration {self.config.data.serial_no})"
             if not self.how.no_voting
-            else f"No vote: {heard} of {len(answers)} nodes answer, their data is not compared"
+            else f"No vote: {count} of {len(answers)} nodes answer, their data is not compared"
         ]
         if old is not None and old.ok:
             lines.append(f"The old master {self.old.name} answers: its daemon is stopped first")

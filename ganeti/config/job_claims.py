@@ -79,9 +79,9 @@ class JobClaims:
         what is free: of two at least the later one sees the other.
         """
         with self._mutex:
-            mine = list(claims)
-            self._memory += mine
-            jobs, nodes = {each.job_id for each in mine}, {each.node for each in mine}
+            added = list(claims)
+            self._memory += added
+            jobs, nodes = {each.job_id for each in added}, {each.node for each in added}
             return [each for each in self._memory if each.job_id not in jobs and each.node in nodes]
 
     def claim_mac(self, wanted: str, config: Config, prefix: str, job_id: int) -> str:

@@ -66,21 +66,21 @@ class Scope:
         return self._fits(groups.pop() if len(groups) == 1 else None, disk.tags)
 
     def _fits(self, group: GroupUuid | None, tags: Iterable[str]) -> bool:
-        mine = self._limits
+        limits = self._limits
         name = None if group is None else self._config.groups[group].name
-        return mine.group in (None, name) and (mine.tag is None or mine.tag in tags)
+        return limits.group in (None, name) and (limits.tag is None or limits.tag in tags)
 
     def has(self, kind: Mark, word: str) -> bool:
         """Whether a word names an object of a kind that is in the limits."""
-        config, mine = self._config, self._limits
+        config, limits = self._config, self._limits
         try:
             if kind is Mark.INSTANCE:
                 return self.has_instance(config.instance(word))
             if kind is Mark.NODE:
                 node = config.node(word)
-                return mine.group in (None, config.groups[node.group].name)
+                return limits.group in (None, config.groups[node.group].name)
             if kind is Mark.GROUP:
-                return mine.group in (None, config.group(word).name)
+                return limits.group in (None, config.group(word).name)
         except errors.OpPrereqError:
             return False
         # By uuid alone: two disks may have the same name, of which one is somebody else's.

@@ -20,10 +20,10 @@ _UNITS = {"instances": "", "memory": " MiB", "vcpus": "", "disk": " MiB"}
 def usage(config: Config, limits: Limits) -> dict[str, int]:
     """What all instances and disks in the limits have together, reservations included."""
     scope = Scope(config, limits)
-    mine = [item for item in config.instances.values() if scope.has_instance(item)]
-    backend = [config.beparams(item) for item in mine]
+    owned = [item for item in config.instances.values() if scope.has_instance(item)]
+    backend = [config.beparams(item) for item in owned]
     return {
-        "instances": len(mine),
+        "instances": len(owned),
         "memory": sum(values["maxmem"] for values in backend),
         "vcpus": sum(values["vcpus"] for values in backend),
         "disk": sum(disk.size for disk in config.disks.values() if scope.has_disk(disk)),

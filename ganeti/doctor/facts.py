@@ -109,7 +109,7 @@ class Port:
     #: pid and program of another process that holds it; None when it is free, or a daemon of ours
     pid: int | None = None
     program: str = ""
-    taken: bool = False
+    occupied: bool = False
 
 
 @dataclass(frozen=True)

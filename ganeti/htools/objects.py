@@ -60,7 +60,7 @@ def _group(raw: JsonObject) -> Group:
 def _set_aside(raw: JsonObject, info: JsonObject) -> JsonObject:
     """A node without what administrators set aside on it, where the source tells of that."""
     states = (raw.get("hv_state") or {}).get(info.get("default_hypervisor"), {})
-    amounts = {theirs: wire.amount(raw.get(ours)) for ours, theirs in _RESOURCES.items()}
+    amounts = {wire_key: wire.amount(raw.get(key)) for key, wire_key in _RESOURCES.items()}
     known = {name: number for name, number in amounts.items() if number is not None}
     limited = node_state.limit_resources(known, states)
     result = {**raw, **{key: limited.get(name) for key, name in _RESOURCES.items()}}

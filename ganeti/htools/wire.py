@@ -40,7 +40,7 @@ def spec(raw: object, where: str) -> Spec:
     """A size of an instance policy."""
     if not isinstance(raw, dict):
         raise WireError(f"{where}: {raw!r} is not a size")
-    return Spec(**{ours: take(raw, theirs, int, where) for ours, theirs in SPEC_KEYS.items()})
+    return Spec(**{key: take(raw, wire_key, int, where) for key, wire_key in SPEC_KEYS.items()})
 
 
 def policy(raw: object, where: str) -> Policy:

@@ -147,9 +147,9 @@ class _Numbers:
     def find_numbers(self, pid: int) -> set[int]:
         namespace = os.readlink(f"/proc/{pid}/ns/mnt")
         if namespace not in self._by_namespace:
-            theirs = mounts.read(_PROC / str(pid) / "mountinfo")
+            mounted = mounts.read(_PROC / str(pid) / "mountinfo")
             self._by_namespace[namespace] = self._own | {
-                mount.id for mount in theirs if mount.device == self._device
+                mount.id for mount in mounted if mount.device == self._device
             }
         return self._by_namespace[namespace]
 

@@ -237,8 +237,8 @@ def _holders(device: str) -> list[str]:
         with contextlib.suppress(OSError, errors.HypervisorError):  # it ended meanwhile
             namespace = os.readlink(f"/proc/{entry}/ns/mnt")
             if namespace not in seen:
-                theirs = mounts.read(Path(f"/proc/{entry}/mountinfo"))
+                mounted = mounts.read(Path(f"/proc/{entry}/mountinfo"))
                 seen.add(namespace)
-                if any(mount.device == device for mount in theirs):
+                if any(mount.device == device for mount in mounted):
                     found.append(entry)
     return found

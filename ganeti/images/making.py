@@ -212,13 +212,13 @@ def _convert(directory: Path, fd: int, found: headers.Found, report: Tell) -> tu
         os.fchmod(target, 0o600)
         # The confined program has read the file, so its output is checked, too.
         head = os.pread(target, headers.HEAD, 0)
-        ours = headers.find_format(head, lambda at, size: os.pread(target, size, at), "qcow2")
-        if ours.disk_bytes is None or not disk_bytes <= ours.disk_bytes <= disk_bytes + MIB:
+        written = headers.find_format(head, lambda at, size: os.pread(target, size, at), "qcow2")
+        if written.disk_bytes is None or not disk_bytes <= written.disk_bytes <= disk_bytes + MIB:
             raise errors.GenericError("the converted image does not have the size of its source")
         os.fsync(target)
         return path, Made(
             found.format,
-            -(-ours.disk_bytes // MIB),
+            -(-written.disk_bytes // MIB),
             os.fstat(target).st_size,
             hash_file(target),
         )

@@ -78,16 +78,16 @@ class Level:
         """Take those of the names (None: of all) that are free for a request that does not wait."""
         intent = Mode.INTEND_SHARED if probe.shared else Mode.INTEND_EXCLUSIVE
         mode = Mode.SHARED if probe.shared else Mode.EXCLUSIVE
-        taken: set[str] = set()
+        granted: set[str] = set()
         if self.whole.is_eligible(probe, intent):
             for name in self.names if names is None else names:
                 lock = self.names.get(name)
                 if lock is not None and lock.is_eligible(probe, mode):
                     lock.hold(probe.owner, mode)
-                    taken.add(name)
-        if taken:
+                    granted.add(name)
+        if granted:
             self.whole.hold(probe.owner, intent)
-        return taken
+        return granted
 
 
 @dataclass

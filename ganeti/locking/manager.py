@@ -161,10 +161,10 @@ class LockManager:
             probe = Request(
                 owner, level, (), shared, 0, next(self._seq), 0.0, lambda _request: None
             )
-            taken = lev.take_free(probe, names)
-            if taken:
-                self._held.setdefault(owner, {})[level] = Held(shared, taken)
-        return frozenset(taken)
+            granted = lev.take_free(probe, names)
+            if granted:
+                self._held.setdefault(owner, {})[level] = Held(shared, granted)
+        return frozenset(granted)
 
     def cancel(self, request: Request) -> bool:
         """Give up a waiting request; False when it was decided already. Never calls back."""

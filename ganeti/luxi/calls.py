@@ -323,11 +323,11 @@ def decode_response(data: bytes) -> Any:
         raise errors.ProtocolError(
             "'success' or 'result' is missing in the answer of the master daemon"
         )
-    ours = constants.PROTOCOL_VERSION
-    version = value.get("version", ours)
-    if version != ours:
+    own = constants.PROTOCOL_VERSION
+    version = value.get("version", own)
+    if version != own:
         raise errors.ProtocolError(
-            f"The master daemon speaks version {version}, this program {ours}:"
+            f"The master daemon speaks version {version}, this program {own}:"
             " restart the daemon, or use the programs of its version"
         )
     if value["success"]:

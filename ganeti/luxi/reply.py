@@ -49,8 +49,8 @@ class Reply:
 
     def _take(self) -> bool:
         with self._lock:
-            taken, self._open = self._open, False
-        return taken
+            was_open, self._open = self._open, False
+        return was_open
 
     def ok(self, value: object) -> None:
         if not self._take():

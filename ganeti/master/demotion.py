@@ -44,7 +44,7 @@ class Demotion:
         self._locks = locks
         self._stopping = threading.Event()
         #: uuids of offline nodes that have answered
-        self._told: set[str] = set()
+        self._informed: set[str] = set()
         self._thread = threading.Thread(target=self._loop, name="offline-notice", daemon=True)
 
     def start(self) -> None:
@@ -64,8 +64,8 @@ class Demotion:
     def _find_uninformed(self) -> list[Node]:
         nodes = self._store.current.nodes.values()
         offline = [node for node in nodes if node.offline and not node.master_candidate]
-        self._told &= {node.uuid for node in offline}
-        return [node for node in offline if node.uuid not in self._told]
+        self._informed &= {node.uuid for node in offline}
+        return [node for node in offline if node.uuid not in self._informed]
 
     def _inform(self, node: Node) -> None:
         config = self._store.current
@@ -93,7 +93,7 @@ class Demotion:
         except errors.GanetiError as err:
             _LOG.debug("offline node %s cannot be informed: %s", node.name, errors.text(err))
             return
-        self._told.add(node.uuid)
+        self._informed.add(node.uuid)
         _LOG.info("offline node %s knows that it is not a master candidate", node.name)
 
     def _demote(self, rpc: NodeRpc, node: Node) -> bool:

@@ -7,8 +7,8 @@ Where a candidate takes the place of a silent master by itself (``auto_failover_
 must give up its role earlier than that. A candidate counts from the moment in which it received a
 call, the master from the moment in which it sent it, which is not later. So a master that stops
 after two thirds of the limit has stopped before a majority takes over, provided that no clock runs
-a third slower than another. The machine in :mod:`ganeti.recovery.master` decides; here are the thread and
-the clock.
+a third slower than another. The machine in :mod:`ganeti.recovery.master` decides; this module has
+the thread and the clock.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ class Notifier(WaitingThread):
         self._state = State()
         self._watch = conditions.Watch()
         text = f"The master is {config.master.name}, no longer {old}"
-        told = Condition("master-changed", "cluster", cluster.cluster_name, text)
-        self._tell(conditions.describe(told, over=False))
+        condition = Condition("master-changed", "cluster", cluster.cluster_name, text)
+        self._tell(conditions.describe(condition, over=False))
         return True
 
     def _follow_config(self) -> None:

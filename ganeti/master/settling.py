@@ -75,7 +75,7 @@ class Settling:
         config = self._store.current
         nodes = [node for node in config.online_nodes() if node.uuid not in self._answered]
         found: dict[InstanceUuid, None] = {}
-        heard: set[NodeUuid] = set()
+        answered: set[NodeUuid] = set()
         answers = self._rpc.limit_time(PATIENCE).call_many(nodes, NodeCalls.run_rights, [])
         for uuid, answer in answers.items():
             if answer.error is not None:
@@ -83,7 +83,7 @@ class Settling:
                     _LOG.warning("asked later for open migrations: %s", errors.text(answer.error))
                 self._reported.add(uuid)
                 continue
-            heard.add(uuid)
+            answered.add(uuid)
             # What a job of this master began is settled by that job.
             found.update(
                 (right.uuid, None)
@@ -91,9 +91,9 @@ class Settling:
                 if right.epoch[0] < self._rpc.epoch and right.uuid in config.instances
             )
         names = [config.instances[uuid].name for uuid in found]
-        names += self._list_conversions([node for node in nodes if node.uuid in heard])
+        names += self._list_conversions([node for node in nodes if node.uuid in answered])
         jobs = self._submit(list(dict.fromkeys(names)))
-        self._answered |= heard
+        self._answered |= answered
         return jobs
 
     def _list_conversions(self, nodes: list[Node]) -> list[str]:

@@ -103,13 +103,13 @@ class _Opening:
         try:
             if self._out:
                 del self._out[: self._caller.try_send(self._out)]
-            said = None if self._out else self._caller.try_recv(1)
+            received = None if self._out else self._caller.try_recv(1)
         except OSError:
             self._fail()
             return
-        if said is None:
+        if received is None:
             self._loop.watch(self._caller, self._continue, write=bool(self._out))
-        elif said:
+        elif received:
             self._timer.cancel()
             self._ready()
         else:

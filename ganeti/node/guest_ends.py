@@ -21,7 +21,7 @@ from ganeti.node.errands import Errands
 from ganeti.rpc.calls.guest_ends import GuestEndCalls
 from ganeti.rpc.server import CALLER
 from ganeti.upkeep import emptying, ended
-from ganeti.upkeep.ended import Ended, Told, Up
+from ganeti.upkeep.ended import Ended, Report, Up
 from ganeti.upkeep.round import Round, read_options
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class GuestEnds(GuestEndCalls):
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
-        self._errands: Errands[Told] = Errands("check guests", self._treat, patience=_PATIENCE)
+        self._errands: Errands[Report] = Errands("check guests", self._treat, patience=_PATIENCE)
         self.stop = self._errands.stop
 
     def guests_ended(self, instances: list[str]) -> None:
@@ -97,19 +97,19 @@ class GuestEnds(GuestEndCalls):
         finally:
             client.close()
 
-    def _treat(self, told: Mapping[Told, int]) -> Collection[Told]:
+    def _treat(self, reports: Mapping[Report, int]) -> Collection[Report]:
         """Submit jobs as soon as the master serves; what is to be checked again later."""
         try:
             self._wait_for_master()
             with self._open_round() as now:
                 if now.read_pause() is None:
-                    return ended.run(now, told)
-                log.info("paused; left alone: %s", ", ".join(map(str, told)))
+                    return ended.run(now, reports)
+                log.info("paused; left alone: %s", ", ".join(map(str, reports)))
                 return ()
         except (errors.GanetiError, OSError) as err:
             failure = files.failure(err) if isinstance(err, OSError) else err
             log.warning("guests are not checked: %s", errors.text(failure))
-            return () if failure.exit_code in _DONE else told
+            return () if failure.exit_code in _DONE else reports
 
     def _wait_for_master(self) -> None:
         """Until the master daemon serves, as it may be starting."""

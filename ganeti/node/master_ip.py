@@ -123,10 +123,10 @@ class MasterIp(MasterIpCalls):
         if paths.is_rooted():
             full[paths.ROOTDIR_VARIABLE] = str(self._context.paths.root)
         result = process.run([str(script), verb], timeout=SCRIPT_TIMEOUT, env=full, cwd=Path("/"))
-        said = f"{result.stdout}\n{result.stderr}".strip()
+        output = f"{result.stdout}\n{result.stderr}".strip()
         if not result.ok:
-            raise errors.CommandError(f"{script} {verb} failed: {said or result.explain()}")
-        log.info("%s %s: %s", script, verb, said or "done")
+            raise errors.CommandError(f"{script} {verb} failed: {output or result.explain()}")
+        log.info("%s %s: %s", script, verb, output or "done")
 
     def _run_hooks(self, word: str, phase: str, env: dict[str, str]) -> None:
         """Local hooks of this change; a pre hook that fails ends it."""

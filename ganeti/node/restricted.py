@@ -83,9 +83,9 @@ def _allowed(file: Path, name: str) -> str:
 
 def _user(name: str, wanted: str) -> pwd.struct_passwd:
     """The user, by name; CommandError when this daemon cannot become it."""
-    mine = os.geteuid()
-    if not wanted and mine != 0:
-        return pwd.getpwuid(mine)
+    own_uid = os.geteuid()
+    if not wanted and own_uid != 0:
+        return pwd.getpwuid(own_uid)
     try:
         user = pwd.getpwnam(wanted or USER)
     except KeyError:
@@ -93,7 +93,7 @@ def _user(name: str, wanted: str) -> pwd.struct_passwd:
             f"restricted command {name} is to run as user {wanted or USER}, whom this node does"
             " not have"
         ) from None
-    if mine not in (0, user.pw_uid):
+    if own_uid not in (0, user.pw_uid):
         raise errors.CommandError(
             f"restricted command {name} is to run as user {user.pw_name}, which needs a node daemon"
             " that runs as root"

@@ -66,7 +66,7 @@ class Sampler:
         self._closed: dict[str, int] = {}
         self._swept = float("-inf")
         #: problems that the log has already
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="sampler", daemon=True)
 
@@ -132,13 +132,13 @@ class Sampler:
             except errors.GanetiError as err:
                 self._say(hypervisor, f"guests of {hypervisor} are not measured: {err}")
                 continue
-            self._said.discard(hypervisor)
+            self._reported.discard(hypervisor)
             found |= {name: item for name, item in counted.items() if _is_name(name)}
         return found
 
     def _say(self, what: str, text: str) -> None:
-        if what not in self._said:
-            self._said.add(what)
+        if what not in self._reported:
+            self._reported.add(what)
             log.warning("%s", text)
 
     # files
@@ -153,7 +153,7 @@ class Sampler:
         except OSError as err:
             self._say("files", f"measurements are not kept: {errors.text(files.failure(err))}")
         else:
-            self._said.discard("files")
+            self._reported.discard("files")
 
     def _close_month(self, name: str, slot: int) -> None:
         """Average the last five minutes that are over, unless that was done."""

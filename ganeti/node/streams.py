@@ -116,13 +116,13 @@ class Children:
 
 def check_end(child: subprocess.Popen[bytes], what: str, log_path: Path | None = None) -> None:
     """Wait for a program whose output has ended; BlockDeviceError when it failed."""
-    said = b""
+    output = b""
     if child.stderr is not None:
-        said = child.stderr.read()[-_TAIL:]
+        output = child.stderr.read()[-_TAIL:]
     code = child.wait()
     if code:
         how = f"was killed by signal {-code}" if code < 0 else f"failed with exit code {code}"
-        text = said.decode("utf-8", "replace").strip()
+        text = output.decode("utf-8", "replace").strip()
         if log_path is not None:
             text = f"its output is in {log_path}"
         raise errors.BlockDeviceError(f"{what} {how}" + (f": {text}" if text else ""))

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 #: What stops and starts this daemon, so it must not be a part of it.
 _MODULE = "ganeti.bootstrap.daemon_util"
-#: Letters of what it said that are kept.
+#: Bytes of messages of that program that are kept.
 _MOST = 2000
 
 
@@ -46,8 +46,8 @@ class Versions(VersionCalls):
 
     def _read_problem(self) -> str:
         with contextlib.suppress(OSError):
-            said = self._paths.version_problem.read_bytes()[-_MOST:]
-            return said.decode("utf-8", "replace").strip()
+            problem = self._paths.version_problem.read_bytes()[-_MOST:]
+            return problem.decode("utf-8", "replace").strip()
         return ""
 
     def version_switch(self, version: str) -> None:
@@ -65,12 +65,12 @@ class Versions(VersionCalls):
             log.warning("switching this node to version %s, as the master asks", wanted)
             words = releases.isolate(sys.executable, _MODULE)
             # In a session of its own, and with a file to write to: it outlives this daemon.
-            with self._paths.version_problem.open("wb") as said:
+            with self._paths.version_problem.open("wb") as problem:
                 self._switch = subprocess.Popen(
                     [*words, "switch-version", str(wanted)],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=said,
+                    stderr=problem,
                     env=dict(os.environ),
                     start_new_session=True,
                 )

@@ -52,7 +52,7 @@ class Watchdog:
         """Put off the reset for so many seconds; switches the device on if it is off.
 
         Raises:
-            WatchdogError: it is none, or resets the host later than wanted. One that is on is
+            WatchdogError: it is none, or resets the server later than wanted. One that is on is
                 fed all the same, with its earlier time.
         """
         try:
@@ -83,16 +83,16 @@ class Watchdog:
 
     def _set(self, seconds: int) -> None:
         assert self._fd is not None
-        taken = self._set_timeout(self._fd, seconds)
-        if taken > seconds:
+        accepted = self._set_timeout(self._fd, seconds)
+        if accepted > seconds:
             if self._seconds:
                 self._set_timeout(self._fd, self._seconds)
                 self._write(b"\0")
             else:
                 self.switch_off()
             raise WatchdogError(
-                f"{self._device} resets the host after {taken} s at the earliest, and the lease"
-                f" needs {seconds} s; choose a longer auto_fence_after"
+                f"{self._device} resets the server after {accepted} s at the earliest, and the"
+                f" lease needs {seconds} s; choose a longer auto_fence_after"
             )
         self._seconds = seconds
 

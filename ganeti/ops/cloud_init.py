@@ -57,11 +57,11 @@ def _vendor_data(data: CloudInit) -> str:
     own, password = data.private.get(VENDOR_DATA, ""), data.private.get(PASSWORD_HASH)
     if password is None:
         return own
-    ours = _HEADER + _dump({"password": password, "chpasswd": {"expire": False}})
+    with_password = _HEADER + _dump({"password": password, "chpasswd": {"expire": False}})
     if not own:
-        return ours
+        return with_password
     whole = MIMEMultipart(boundary="ganeti-cloud-init-part")
-    for text in (ours, own):
+    for text in (with_password, own):
         # cloud-init finds the type of a plain part by its first line, as it does for a whole file.
         is_message = text.startswith(_MIME)
         whole.attach(message_from_string(text) if is_message else MIMEText(text, "plain", "utf-8"))

@@ -270,13 +270,13 @@ class Board:
         nodes = {node.name: node for node in cluster.nodes}
         if not same or len(nodes) != len(old.nodes):
             return None
-        mine = tuple(nodes[node.name] for node in self.nodes if node.name in nodes)
-        if [(n.name, n.group, n.tags) for n in mine] != [
+        matching = tuple(nodes[node.name] for node in self.nodes if node.name in nodes)
+        if [(n.name, n.group, n.tags) for n in matching] != [
             (n.name, n.group, n.tags) for n in self.nodes
         ]:
             return None
         other = self._copy()
-        other.cluster, other.nodes = cluster, mine
+        other.cluster, other.nodes = cluster, matching
         if cluster.instances is not old.instances and not other._renew_instances(self):
             return None
         other._set_capacities()

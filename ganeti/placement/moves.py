@@ -388,10 +388,10 @@ class _Batch:
     def _turns(self, node: Ints, comes: bool) -> Bools:
         """Whether a node has the spindles for its part of the instance."""
         board, used = self.board, self.layout.used
-        mine = board.uses.primary[Use.SPINDLES_ALL, self.rows][:, None] * comes
+        needed = board.uses.primary[Use.SPINDLES_ALL, self.rows][:, None] * comes
         limit = np.where(board.exclusive, np.inf, board.spindle_limit)
-        after = used[Use.SPINDLES_ALL][node] + mine
-        real = used[Use.SPINDLES][node] + mine
+        after = used[Use.SPINDLES_ALL][node] + needed
+        real = used[Use.SPINDLES][node] + needed
         fits = np.where(self.real > 0, real <= limit[node], after < limit[node])
         result: Bools = fits | (board.uses.primary[Use.SPINDLES_ALL, self.rows][:, None] == 0)
         return result

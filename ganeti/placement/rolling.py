@@ -105,13 +105,13 @@ def fits_elsewhere(layout: Layout, down: list[int], rolling: Rolling) -> bool:
     gone[down] = True
     kinds = [Mirror.EVERY_NODE] if rolling.ignore_fixed else [Mirror.EVERY_NODE, Mirror.NONE]
     moves = np.array([item.mirror in kinds for item in board.instances], dtype=bool)
-    mine = np.flatnonzero(moves & gone[layout.primary] & board.uses.real)
-    if not len(mine):
+    leaving = np.flatnonzero(moves & gone[layout.primary] & board.uses.real)
+    if not len(leaving):
         return True
     left = np.where(board.online & ~gone, layout.memory_left, -np.inf)
     room = np.where(gone, 0.0, board.disk_room - layout.used[Use.DISK_ALL])
-    sizes = board.uses.primary[Use.MEMORY, mine]
-    for i in mine[np.argsort(-sizes, kind="stable")].tolist():
+    sizes = board.uses.primary[Use.MEMORY, leaving]
+    for i in leaving[np.argsort(-sizes, kind="stable")].tolist():
         size, disk = board.uses.primary[Use.MEMORY, i], board.uses.primary[Use.DISK_ALL, i]
         able = (left - size > 0) & ((disk == 0) | (room - disk > 0))
         if not able.any():

@@ -87,15 +87,15 @@ def _find_sure(layout: Layout, alone: Bools, asked: Ints, load: Floats) -> Bools
     return sure
 
 
-def _fit_elsewhere(layout: Layout, node: int, mine: Ints) -> bool:
-    """Whether the instances ``mine`` of a node find places one after the other.
+def _fit_elsewhere(layout: Layout, node: int, rows: Ints) -> bool:
+    """Whether the instances ``rows`` of a node find places one after the other.
 
     The mirrored ones start on their secondary nodes. Of the others the largest go first, as in an
     evacuation, each to the node with the most memory left.
     """
     board, uses, count = layout.board, layout.board.uses, len(layout.board.nodes)
-    second = layout.secondary[mine]
-    mirrored, alone = mine[second != NOWHERE], mine[second == NOWHERE]
+    second = layout.secondary[rows]
+    mirrored, alone = rows[second != NOWHERE], rows[second == NOWHERE]
     at = layout.secondary[mirrored]
 
     def left_of(left: Floats, use: Use) -> Floats:

@@ -146,8 +146,8 @@ class Consoles:
 
     def _add(self, socket: WebSocket, ticket: Ticket) -> None:
         present = self._viewers()
-        mine = sum(viewer.ticket.user == ticket.user for viewer in present)
-        if mine >= MOST_OF_USER or len(present) >= MOST:
+        count = sum(viewer.ticket.user == ticket.user for viewer in present)
+        if count >= MOST_OF_USER or len(present) >= MOST:
             self._say_goodbye(socket, LIMIT, f"{len(present)} consoles are open already")
             return
         if ticket.mode == "control":
@@ -227,8 +227,8 @@ class _Line:
         self._luxi.ask("OpenConsole", [ticket.instance, ticket.kind], self._begin, self._fail)
 
     def is_shared_for(self, ticket: Ticket) -> bool:
-        mine = self._ticket
-        return ticket.kind == "serial" == mine.kind and ticket.instance == mine.instance
+        own = self._ticket
+        return ticket.kind == "serial" == own.kind and ticket.instance == own.instance
 
     def add(self, viewer: Viewer) -> None:
         """Show what was printed before, and from then on everything."""

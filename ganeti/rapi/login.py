@@ -86,7 +86,7 @@ def _read_body(body: object) -> Mapping[str, str]:
 
 def _list(call: Call) -> Ready:
     sessions, _door = _find(call)
-    mine = call.session
+    current = call.session
     return Ready.encode(
         [
             {
@@ -97,7 +97,7 @@ def _list(call: Call) -> Ready:
                 "created": item.created,
                 "used": item.used,
                 "expires": item.expires,
-                "current": mine is not None and item.id == mine.id,
+                "current": current is not None and item.id == current.id,
             }
             for item in sessions.visible(call.identity)
         ],

@@ -55,8 +55,8 @@ def matches(stored: str, user: str, given: bytes) -> bool:
         found = hashlib.md5(text, usedforsecurity=False).hexdigest()
         return hmac.compare_digest(found.encode(), rest.lower().encode())
     # Digests have one length, so that of the password does not show.
-    ours, theirs = (hashlib.sha256(part).digest() for part in (rest.encode(), given))
-    return hmac.compare_digest(ours, theirs)
+    expected, received = (hashlib.sha256(part).digest() for part in (rest.encode(), given))
+    return hmac.compare_digest(expected, received)
 
 
 def _bcrypt_matches(given: bytes, stored: str) -> bool:

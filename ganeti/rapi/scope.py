@@ -89,8 +89,8 @@ class LimitedClient(Client):
         return found
 
     def _fits(self, group: str | None, tags: Iterable[str]) -> bool:
-        mine = self._limits
-        return mine.group in (None, group) and (mine.tag is None or mine.tag in tags)
+        limits = self._limits
+        return limits.group in (None, group) and (limits.tag is None or limits.tag in tags)
 
     def _nodes(self) -> set[str]:
         """Names and uuids; of a scope by tag none."""
@@ -160,10 +160,10 @@ class LimitedClient(Client):
     def _QueryJobs(self, bound: JsonObject) -> JsonObject | None:  # noqa: N802
         asked = bound["ids"]
         rows = self._client.query_jobs(asked, ["id", "ops"])
-        mine = [row[0] for row in rows if self._is_mine(row[1])]
-        if asked and len(mine) < len(rows):
+        visible = [row[0] for row in rows if self._is_mine(row[1])]
+        if asked and len(visible) < len(rows):
             raise self._refusal("anything with the jobs of others")
-        return {**bound, "ids": mine} if mine else None
+        return {**bound, "ids": visible} if visible else None
 
     def _QueryTags(self, bound: JsonObject) -> JsonObject:  # noqa: N802
         kind = bound["kind"]
@@ -180,9 +180,9 @@ class LimitedClient(Client):
         known, field = self._drop_uuids(self._find_names(what)), "name"
         if what == "disk":
             known, field = self._disks(), "uuid"
-        mine = ["|", *(["==", field, name] for name in sorted(known))] if known else _NOTHING
+        visible = ["|", *(["==", field, name] for name in sorted(known))] if known else _NOTHING
         asked = bound["qfilter"]
-        return {**bound, "qfilter": mine if asked is None else ["&", mine, asked]}
+        return {**bound, "qfilter": visible if asked is None else ["&", visible, asked]}
 
     def _find_names(self, kind: str) -> set[str]:
         finders = {

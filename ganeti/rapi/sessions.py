@@ -138,8 +138,9 @@ class Sessions:
         log.info("%d of %d sessions go on", len(self.all()), len(found.sessions))
 
     def _end_surplus(self, user: str) -> None:
-        mine = self._by_use(item for item in self.all() if item.user == user)
-        self._end([*mine[:-MOST_OF_USER], *self._by_use(self.all())[:-MOST]], "too many sessions")
+        of_user = self._by_use(item for item in self.all() if item.user == user)
+        surplus = [*of_user[:-MOST_OF_USER], *self._by_use(self.all())[:-MOST]]
+        self._end(surplus, "too many sessions")
 
     @staticmethod
     def _by_use(found: Iterable[Session]) -> list[Session]:
@@ -197,10 +198,10 @@ class Sessions:
         ended = False
         for session in sessions:
             with self._mutex:
-                mine = self._by_digest.pop(session.digest, None) is session
-            if mine:
+                removed = self._by_digest.pop(session.digest, None) is session
+            if removed:
                 log.info("session %s of %s: %s", session.id, session.user, reason)
-            ended |= mine
+            ended |= removed
         if ended:
             self.on_end()
 

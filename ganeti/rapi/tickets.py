@@ -51,8 +51,8 @@ class Tickets:
         now, secret = self._clock.monotonic(), secrets.token_urlsafe(32)
         with self._mutex:
             self._known = {key: item for key, item in self._known.items() if now < item[0]}
-            mine = sum(item.user == ticket.user for _end, item in self._known.values())
-            if mine >= MOST_OF_USER or len(self._known) >= MOST:
+            count = sum(item.user == ticket.user for _end, item in self._known.values())
+            if count >= MOST_OF_USER or len(self._known) >= MOST:
                 raise failures.Refused(
                     429, "Too many tickets are not used yet", {"Retry-After": str(int(LIFE))}
                 )

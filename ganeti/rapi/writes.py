@@ -20,7 +20,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Handlers whose name in reason trails does not follow from their path.
 _HANDLERS = {"/2/modify": "cluster_modify", "/2/redistribute-config": "redist_config"}
 #: Parameters that no body may contain.
-_OURS = frozenset({"OP_ID", "reason"})
+_SET_BY_SERVER = frozenset({"OP_ID", "reason"})
 
 
 def routes() -> Iterator[Route]:
@@ -154,7 +154,7 @@ def _body(own: Difference, call: Call) -> JsonObject:
 def _check_key(name: str, static: JsonObject, own: Difference) -> None:
     if name in own.forbidden:
         raise failures.Refused(403, f"parameter {name} cannot be set by the remote API")
-    if name in _OURS:
+    if name in _SET_BY_SERVER:
         raise failures.make_bad_request(f"unknown parameter '{name}'")
     arguments = {arg.parameter: arg.name for arg in own.query}
     if name in static or name in arguments:
@@ -191,7 +191,7 @@ def body_schema(cls: type[OpCode], path: str, own: Difference) -> JsonObject:
     if own.body_ignored:
         return {"type": "object", "properties": {"depends": properties["depends"]}}
     names = {new: old for old, new in own.rename.items()}
-    hidden = {*_OURS, *own.fixed, *own.forbidden, *(arg.parameter for arg in own.query)}
+    hidden = {*_SET_BY_SERVER, *own.fixed, *own.forbidden, *(arg.parameter for arg in own.query)}
     hidden |= set(re.findall(r"\{(\w+)\}", path))
     required = [name for name in schema.get("required", ()) if name not in hidden]
     result: JsonObject = {

@@ -43,10 +43,10 @@ class Rounds:
         """
         with self._lock:
             latest = self._latest.get(key)
-            ours = None if latest is not None and not latest.begun else _Round()
-            if ours is not None:
-                self._latest[key] = ours
-        if ours is None:
+            own = None if latest is not None and not latest.begun else _Round()
+            if own is not None:
+                self._latest[key] = own
+        if own is None:
             assert latest is not None
             latest.done.wait()
             joined: T = self._outcome(latest)
@@ -54,17 +54,17 @@ class Rounds:
         if latest is not None:
             latest.done.wait(PATIENCE)
         with self._lock:
-            ours.begun = True
+            own.begun = True
         try:
-            made = ours.result = work()
+            made = own.result = work()
         except BaseException as err:  # an interrupt too: raise it for all that wait
-            ours.error = err
+            own.error = err
             raise
         finally:
             with self._lock:
-                if self._latest.get(key) is ours:
+                if self._latest.get(key) is own:
                     del self._latest[key]
-            ours.done.set()
+            own.done.set()
         return made
 
     @staticmethod

@@ -27,7 +27,7 @@ MIB = 1024 * 1024
 #: Seconds a script may run; less than the time limit of the calls that need it.
 TIMEOUT = 840.0
 #: Parameters that are not the provider's.
-_OURS = ("access", "provider")
+_OWN_KEYS = ("access", "provider")
 _TAIL_LINES = 20
 
 
@@ -233,7 +233,7 @@ class ExtDevice(Device):
             raise errors.BlockDeviceError(errors.text(err)) from err
 
     def _make_params(self) -> JsonObject:
-        return {key: value for key, value in self.disk.params.items() if key not in _OURS}
+        return {key: value for key, value in self.disk.params.items() if key not in _OWN_KEYS}
 
     def _make_log(self, action: str) -> Path:
         stamp = time.strftime("%Y-%m-%d_%H_%M_%S", time.localtime(SYSTEM.now()))

@@ -46,10 +46,10 @@ class Up:
         return f"{self.node}:"
 
 
-Told = Ended | Up
+Report = Ended | Up
 
 
-def run(now: Round, reports: Mapping[Told, int]) -> list[Told]:
+def run(now: Round, reports: Mapping[Report, int]) -> list[Report]:
     """Submit jobs for what should run. Returns what has to be checked again later.
 
     ``reports`` has the number of earlier checks.
@@ -80,7 +80,7 @@ def _start_waiting(now: Round, up: Mapping[str, Up]) -> list[Up]:
 
 
 def _treat(
-    now: Round, ended: Mapping[tuple[str, str], Ended], fresh: Collection[Told]
+    now: Round, ended: Mapping[tuple[str, str], Ended], fresh: Collection[Report]
 ) -> list[Ended]:
     """Start instances whose guests ended; the ``fresh`` ones are also events."""
     later: list[Ended] = []

@@ -99,7 +99,7 @@ def device(facts: Network, wish: Wish) -> Iterator[Finding]:
 
 def ports(facts: Network) -> Iterator[Finding]:
     """Ports that somebody else has, with who it is."""
-    occupied = [port for port in facts.ports if port.taken]
+    occupied = [port for port in facts.ports if port.occupied]
     for port in occupied:
         who = f"{port.program} (pid {port.pid})" if port.pid else "an unknown process"
         yield fail(

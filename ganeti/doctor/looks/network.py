@@ -75,8 +75,8 @@ def _ports(where: Paths, address: str) -> Iterator[Port]:
             yield Port(service.name, number, protocol)
             continue
         pid = sockets.owner(holder.inode)
-        ours = daemon.running_pid(where.pid_file(service.name))
-        is_taken = pid is None or (pid != ours and not _is_starting(pid, service))
+        own_pid = daemon.running_pid(where.pid_file(service.name))
+        is_taken = pid is None or (pid != own_pid and not _is_starting(pid, service))
         program = "" if pid is None else sockets.program(pid)
         yield Port(service.name, number, protocol, pid if is_taken else None, program, is_taken)
 

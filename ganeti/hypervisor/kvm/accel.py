@@ -160,10 +160,10 @@ def probe(qemu: str, accelerator: Accelerator, timeout: float = PROBE_TIMEOUT) -
             *("-device", f"isa-debug-exit,iobase={probe_image.EXIT_PORT:#x},iosize=4"),
         ]
         for limit in (timeout, timeout * _LONGER):
-            status, said = _run(argv, limit)
+            status, output = _run(argv, limit)
             if status >= 0:
                 break
-            if _STUCK in said:
+            if _STUCK in output:
                 return (
                     f"accelerator {accelerator} cannot execute what a kernel needs"
                     f" ({_STUCK.decode()})"
@@ -172,12 +172,12 @@ def probe(qemu: str, accelerator: Accelerator, timeout: float = PROBE_TIMEOUT) -
             return f"accelerator {accelerator} did not end a small test in {limit:g} s"
     if status == probe_image.EXIT_STATUS:
         return None
-    last = said.decode("utf-8", "replace").strip().splitlines()[-1:]
+    last = output.decode("utf-8", "replace").strip().splitlines()[-1:]
     return f"accelerator {accelerator} failed a small test" + (f": {last[0]}" if last else "")
 
 
 def _run(argv: list[str], timeout: float) -> tuple[int, bytes]:
-    """Exit status (negative: it had to be killed) and what QEMU said."""
+    """Exit status (negative: it had to be killed) and the messages of QEMU."""
     end = Deadline(patience.scale(timeout))
     try:
         child = subprocess.Popen(
@@ -191,33 +191,33 @@ def _run(argv: list[str], timeout: float) -> tuple[int, bytes]:
     except OSError as err:
         return 127, f"{argv[0]} cannot be started: {err.strerror}".encode()
     try:
-        said = _listen(child, end)
+        output = _listen(child, end)
     finally:
         process.kill_group(child.pid)
         status = child.wait()
         if child.stderr is not None:
             child.stderr.close()
-    return status, said
+    return status, output
 
 
 def _listen(child: subprocess.Popen[bytes], end: Deadline) -> bytes:
-    """What QEMU says until it ends, is stuck, or the time is over; reaps nothing."""
-    said = b""
+    """Messages of QEMU until it ends, is stuck, or the time is over; reaps nothing."""
+    output = b""
     if child.stderr is None:
-        return said
+        return output
     fd = child.stderr.fileno()
     poll = select.poll()
     poll.register(fd, select.POLLIN)
-    while _STUCK not in said:
+    while _STUCK not in output:
         if end.has_passed or not poll.poll(end.left * 1000):
-            return said
+            return output
         data = os.read(fd, 65536)
         if not data:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(max(0.1, end.left))
-            return said
-        said += data
-    return said
+            return output
+        output += data
+    return output
 
 
 def _boot_id() -> str:

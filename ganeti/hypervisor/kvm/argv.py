@@ -113,13 +113,13 @@ def machine(params: KvmParams, node: Node) -> str:
     return node.aliases.get(name, name) + comma + more
 
 
-def places(params: KvmParams, machine: str, taken: Mapping[str, str] | None = None) -> Places:
-    """Places on a machine, of which some may be taken."""
+def places(params: KvmParams, machine: str, occupied: Mapping[str, str] | None = None) -> Places:
+    """Places on a machine, of which some may be occupied."""
     return Places(
         params.kvm_pci_reservations,
         q35="q35" in machine,
         scsi_controller=params.scsi_controller_type,
-        taken=taken,
+        occupied=occupied,
     )
 
 

@@ -95,4 +95,4 @@ def sum_blocks(answer: list[Mapping[str, Any]]) -> dict[str, int]:
         "disk_write_ops": "wr_operations",
     }
     devices = [each["stats"] for each in answer if each.get("qdev") or each.get("device")]
-    return {ours: sum(int(one.get(theirs, 0)) for one in devices) for ours, theirs in keys.items()}
+    return {counter: sum(int(one.get(key, 0)) for one in devices) for counter, key in keys.items()}

@@ -63,9 +63,9 @@ def describe_own_network(nic: NodeNic) -> Device:
         network = ipaddress.IPv4Network(known.get("network") or f"{address}/24", strict=False)
     except ValueError:
         return {"restrict": "on"}
-    taken = [str(address), *([known["gateway"]] if known.get("gateway") else [])]
-    free = (str(each) for each in network.hosts() if str(each) not in taken)
-    others = [*taken[1:], *itertools.islice(free, 2)][:2]
+    used = [str(address), *([known["gateway"]] if known.get("gateway") else [])]
+    free = (str(each) for each in network.hosts() if str(each) not in used)
+    others = [*used[1:], *itertools.islice(free, 2)][:2]
     if address not in network or len(others) < 2:
         return {"restrict": "on"}
     gateway, dns = others
@@ -249,7 +249,7 @@ def image_arguments(params: KvmParams, places: Places) -> Iterator[str]:
     """CD and floppy images; they are read only."""
     images = [params.cdrom_image_path, params.cdrom2_image_path]
     scsi = is_on_scsi(params.cdrom_disk_type)
-    if scsi and any(images) and "scsi" not in places.taken:
+    if scsi and any(images) and "scsi" not in places.occupied:
         yield from ("-device", _scsi_controller(params, places))
     for index, image in enumerate(images, start=1):
         if not image:
@@ -283,7 +283,7 @@ def seed_arguments(path: str, params: KvmParams, places: Places) -> Iterator[str
     kind: str = params.cdrom_disk_type or params.disk_type
     if kind not in _CDROM_MODELS and not is_on_scsi(kind):
         kind = ""
-    if is_on_scsi(kind) and "scsi" not in places.taken:
+    if is_on_scsi(kind) and "scsi" not in places.occupied:
         yield from ("-device", _scsi_controller(params, places))
     yield from (
         "-drive",

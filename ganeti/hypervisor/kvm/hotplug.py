@@ -120,7 +120,7 @@ class Hotplug:
                 self._open_disk(change, drive, undo)
                 change.qmp.command("device_add", device)
                 undo.pop_all()
-            change.save(drives=add_drive(change.runtime.drives, drive), places=places.taken)
+            change.save(drives=add_drive(change.runtime.drives, drive), places=places.occupied)
             if drive.limited:
                 setup.limit(change.qmp, drive, change.params)
 
@@ -229,7 +229,7 @@ class Hotplug:
         nics = [n for n in runtime.instance.nics if n.uuid != nic.uuid]
         cards.insert(index, card.card)
         nics.insert(index, nic)
-        change.save(cards=tuple(cards), instance=change.nics(nics), places=places.taken)
+        change.save(cards=tuple(cards), instance=change.nics(nics), places=places.occupied)
         self._store.note_cards(runtime.instance.name, cards)
 
     def _detach(

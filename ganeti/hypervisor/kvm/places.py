@@ -19,7 +19,7 @@ _SCSI_TARGETS = {"lsi": 7, "dc390": 7, "megasas": 128, "virtio-scsi-pci": 256}
 
 
 class Places:
-    """Assigns places; ``taken`` has what is in use: device id -> properties of ``-device``."""
+    """Assigns places; ``occupied`` has those in use: device id -> properties of ``-device``."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Places:
         *,
         q35: bool,
         scsi_controller: str = "lsi",
-        taken: Mapping[str, str] | None = None,
+        occupied: Mapping[str, str] | None = None,
     ) -> None:
         """``reserved`` is kvm_pci_reservations; 0: QEMU places devices, and none can be added."""
         self._q35 = q35
@@ -37,7 +37,7 @@ class Places:
         # The last slot of a q35 machine is its own bridge.
         self._last = 30 if q35 else 31
         self._scsi_controller = scsi_controller
-        self.taken: dict[str, str] = dict(taken or {})
+        self.occupied: dict[str, str] = dict(occupied or {})
 
     @property
     def hot(self) -> bool:
@@ -98,17 +98,17 @@ class Places:
 
     def release(self, device: str) -> None:
         """Forget a device that is gone."""
-        self.taken.pop(device, None)
+        self.occupied.pop(device, None)
 
     def _take(self, device: str, count: int, name: Callable[[int], str], what: str) -> str:
-        known = self.taken.get(device)
+        known = self.occupied.get(device)
         if known is not None:
             return known
-        used = set(self.taken.values())
+        used = set(self.occupied.values())
         for number in range(count):
             place = name(number)
             if place not in used:
-                self.taken[device] = place
+                self.occupied[device] = place
                 return place
         raise errors.HypervisorError(
             f"the instance has more disks, images and NICs than the {count} {what} of its"

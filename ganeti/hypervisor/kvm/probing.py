@@ -57,10 +57,10 @@ def make_port_probe(store: Store, guest: Guest, port: int) -> Iterator[Callable[
         )
     network = devices.device_id("net", instance.nics[0].uuid)
     with store.control(instance.name) as qmp:
-        said = _ask(qmp, f"hostfwd_add {network} tcp:{_LOOPBACK}:0-:{port}")
+        reply = _ask(qmp, f"hostfwd_add {network} tcp:{_LOOPBACK}:0-:{port}")
         forward = find_forward(_ask(qmp, "info usernet"), port)
     if forward is None:
-        raise errors.HypervisorError(f"QEMU does not forward to port {port}: {said.strip()}")
+        raise errors.HypervisorError(f"QEMU does not forward to port {port}: {reply.strip()}")
     probe = _Probe(store, instance.name, forward)
     try:
         yield probe.has_answered

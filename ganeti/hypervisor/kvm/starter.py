@@ -174,7 +174,7 @@ class Starter:
                 started=SYSTEM.now(),
                 memory=arrival.memory if arrival else guest.memory,
                 machine=machine,
-                places=places.taken,
+                places=places.occupied,
                 drives=guest.drives,
                 processors=guest.processors,
                 move="in" if arrival else "none",

@@ -36,7 +36,7 @@ def find_node(config: Config, host: str) -> Node | None:
 
 
 def examine_guests(facts: Facts, config: Config | None) -> Iterator[Finding]:
-    mine = {} if config is None else own_instances(config, facts.host)
+    own = {} if config is None else own_instances(config, facts.host)
     guests = {guest.name: guest for guest in facts.guests}
     if config is not None:
         if find_node(config, facts.host) is None:
@@ -46,10 +46,10 @@ def examine_guests(facts: Facts, config: Config | None) -> Iterator[Finding]:
                 "the configuration has no node of this name",
                 "Is the host name right?",
             )
-        for name, item in sorted(mine.items()):
+        for name, item in sorted(own.items()):
             yield from _instance(facts, config, item, guests.get(name))
     for name, guest in sorted(guests.items()):
-        if guest.pid is None or name in mine:
+        if guest.pid is None or name in own:
             continue
         if config is None:
             text = f"process {guest.pid} is adopted, with what the master knows of it"

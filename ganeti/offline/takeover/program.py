@@ -204,8 +204,8 @@ class _Run:
             work.read_kit(self.where, record)
         known = look.read(self.where, work.data(self.where))
         seen = known.listeners
-        ours = set(known.own_daemons)
-        ports = {name: port for name, port in look.ports().items() if name not in ours}
+        own = set(known.own_daemons)
+        ports = {name: port for name, port in look.ports().items() if name not in own}
         found = [*findings.find_listeners(seen, ports)]
         found += [item for item in findings.examine(known).stops if not _is_own(item)]
         if "place" not in record.done:

@@ -29,8 +29,8 @@ K = TypeVar("K")
 _DIRECTORIES = ("file", "sharedfile")
 
 
-class _Told:
-    """What the model was told of the instances the last time, with regard to one storage unit."""
+class _Converted:
+    """The instances as they were converted the last time, with regard to one storage unit."""
 
     def __init__(self) -> None:
         self._instances: Mapping[InstanceUuid, Instance] = {}
@@ -44,9 +44,9 @@ class _Told:
         """Convert what has changed; :attr:`every` is the same object when nothing has."""
         stale = set(differences(self._instances, config.instances))
         changed = [config.instances[key] for key in stale if key in config.instances]
-        theirs = {disk for item in changed for disk in item.disks}
+        disks = {disk for item in changed for disk in item.disks}
         for uuid in differences(self._disks, config.disks):
-            owner = None if uuid in theirs else config.owner(uuid)
+            owner = None if uuid in disks else config.owner(uuid)
             if owner is not None:
                 stale.add(owner.uuid)
         for key in stale:
@@ -83,7 +83,7 @@ class Converter:
 
     def __init__(self) -> None:
         self._base: tuple[object, ...] = ()
-        self._answered: dict[tuple[str, str], _Told] = {}
+        self._answered: dict[tuple[str, str], _Converted] = {}
         self._policies: tuple[object, object, facts.Policy, dict[str, facts.Policy]] | None = None
 
     def cluster(self, config: Config, answers: Answers) -> facts.Cluster:
@@ -91,7 +91,7 @@ class Converter:
         base = (config.nodes, config.cluster.beparams)
         if not _is_same(base, self._base):
             self._base, self._answered = base, {}
-        answered = self._answered.setdefault(answers.unit, _Told())
+        answered = self._answered.setdefault(answers.unit, _Converted())
         answered.renew(config, answers.unit)
         policy, policies = self._policy(config)
         return facts.Cluster(
@@ -308,4 +308,4 @@ def policy(raw: Mapping[str, Any]) -> facts.Policy:
 
 
 def _spec(raw: Mapping[str, Any]) -> facts.Spec:
-    return facts.Spec(**{ours: int(raw[theirs]) for ours, theirs in facts.SPEC_KEYS.items()})
+    return facts.Spec(**{field: int(raw[key]) for field, key in facts.SPEC_KEYS.items()})

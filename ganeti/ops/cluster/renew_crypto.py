@@ -112,8 +112,8 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
         except errors.X509CertError as err:
             self.ctx.warn(errors.text(err))
             return False
-        ours = all(info.issuer_cn == name for info in found)
-        return ours and any(expiry.is_due(info.not_after, self.ctx.clock.now()) for info in found)
+        is_own = all(info.issuer_cn == name for info in found)
+        return is_own and any(expiry.is_due(info.not_after, self.ctx.clock.now()) for info in found)
 
     def _spice(self) -> Mapping[Path, bytes]:
         op, paths = self.op, self.ctx.paths

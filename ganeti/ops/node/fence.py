@@ -132,7 +132,7 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, JsonObject]):
         ctx, node, now = self.ctx, self.plan, self.ctx.clock.now()
 
         def edit(draft: Draft) -> list[failover_places.Start]:
-            mine = []
+            claimed = []
             for start in starts:
                 known = draft.config.instances.get(start.instance.uuid)
                 if known is None or known.primary_node != node.uuid:
@@ -140,8 +140,8 @@ class NodeFence(PlannedOperation[OpNodeFence, Node, JsonObject]):
                 if not recovery.is_starting(known, node, ctx.services.has_ended):
                     attempt = recovery.count_attempt(known, node, ctx.job.job_id, now)
                     draft.update(known, recovery=attempt)
-                    mine.append(start)
-            return mine
+                    claimed.append(start)
+            return claimed
 
         return ctx.store.change("node-fence-claim", ctx.author, edit)
 

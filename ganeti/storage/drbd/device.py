@@ -21,7 +21,7 @@ from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import registry
 from ganeti.storage.drbd import metadata, params, plans, tool
 from ganeti.storage.drbd.kernel_log import KernelLog
-from ganeti.storage.drbd.machine import OURS, SPLIT_BRAIN, Disk, Link, Step, find_fault
+from ganeti.storage.drbd.machine import OWN, SPLIT_BRAIN, Disk, Link, Step, find_fault
 from ganeti.storage.drbd.side import Side
 from ganeti.storage.drbd.states import Connection, DiskState, Endpoint, Role, Wish, judge_local_disk
 from ganeti.storage.interface import ChildPlan, Device, Environment, PlanRequest, Traits
@@ -165,7 +165,7 @@ class DrbdDevice(Device):
         return self.is_active()
 
     def is_active(self) -> bool:
-        return self._side().observe()[0].disk in OURS
+        return self._side().observe()[0].disk in OWN
 
     def assemble(self) -> None:
         """Attach the volumes and look for the peer; returns without waiting for it.
@@ -212,7 +212,7 @@ class DrbdDevice(Device):
         side = self._side()
         with side.lock_minor():
             state, setup, _live = side.observe()
-            if state.disk in OURS:
+            if state.disk in OWN:
                 side.reach(state, setup, role=Role.SECONDARY)
 
     def grow(self, amount: int, *, dry_run: bool = False) -> None:
@@ -256,7 +256,7 @@ class DrbdDevice(Device):
         side = self._side()
         with side.lock_minor():
             state, setup, _live = side.observe()
-            if state.disk in OURS:
+            if state.disk in OWN:
                 side.reach(state, setup, links=_ALONE)
 
     def connect_and_wait(self, *, two_primaries: bool, seconds: int) -> None:

@@ -64,7 +64,7 @@ class Step(StrEnum):
 
 ABSENT = State(Disk.ABSENT, Link.ALONE, Role.SECONDARY)
 #: The minor is set up for the disk.
-OURS = frozenset({Disk.DISKLESS, Disk.ATTACHED})
+OWN = frozenset({Disk.DISKLESS, Disk.ATTACHED})
 _ANY_LINK = frozenset(Link)
 _CONNECTED = frozenset({Link.PAIRED, Link.DUAL})
 _ALONE = frozenset({Link.ALONE})
@@ -102,15 +102,15 @@ STEPS: tuple[Rule, ...] = (
     Rule(Step.NEW, frozenset({Disk.ABSENT}), _ALONE, _SECONDARY, disk=Disk.DISKLESS),
     Rule(Step.ATTACH, _DISKLESS, _ANY_LINK, _ANY_ROLE, disk=Disk.ATTACHED),
     Rule(Step.DETACH, _ATTACHED, _ANY_LINK, _ANY_ROLE, disk=Disk.DISKLESS),
-    Rule(Step.CONNECT, OURS, _ALONE, _ANY_ROLE, link=Link.PAIRED),
-    Rule(Step.CONNECT_DUAL, OURS, _ALONE, _ANY_ROLE, link=Link.DUAL),
-    Rule(Step.DISCONNECT, OURS, _ANY_LINK - _ALONE, _ANY_ROLE, link=Link.ALONE),
-    Rule(Step.ALLOW_TWO, OURS, frozenset({Link.PAIRED}), _ANY_ROLE, link=Link.DUAL),
-    Rule(Step.FORBID_TWO, OURS, frozenset({Link.DUAL}), _ANY_ROLE, link=Link.PAIRED),
+    Rule(Step.CONNECT, OWN, _ALONE, _ANY_ROLE, link=Link.PAIRED),
+    Rule(Step.CONNECT_DUAL, OWN, _ALONE, _ANY_ROLE, link=Link.DUAL),
+    Rule(Step.DISCONNECT, OWN, _ANY_LINK - _ALONE, _ANY_ROLE, link=Link.ALONE),
+    Rule(Step.ALLOW_TWO, OWN, frozenset({Link.PAIRED}), _ANY_ROLE, link=Link.DUAL),
+    Rule(Step.FORBID_TWO, OWN, frozenset({Link.DUAL}), _ANY_ROLE, link=Link.PAIRED),
     Rule(Step.PROMOTE, _ATTACHED, _ANY_LINK, _SECONDARY, role=Role.PRIMARY),
     Rule(Step.PROMOTE, _DISKLESS, _CONNECTED, _SECONDARY, role=Role.PRIMARY),
-    Rule(Step.DEMOTE, OURS, _ANY_LINK, _PRIMARY, role=Role.SECONDARY),
-    Rule(Step.DOWN, OURS | {Disk.FOREIGN}, _ANY_LINK, _SECONDARY, Disk.ABSENT, Link.ALONE),
+    Rule(Step.DEMOTE, OWN, _ANY_LINK, _PRIMARY, role=Role.SECONDARY),
+    Rule(Step.DOWN, OWN | {Disk.FOREIGN}, _ANY_LINK, _SECONDARY, Disk.ABSENT, Link.ALONE),
 )
 
 
@@ -146,8 +146,8 @@ def _link(setup: Setup, wish: Wish) -> Link:
 
 
 def _has_same_link(setup: Setup, wish: Wish) -> bool:
-    ours = (wish.local, wish.remote, wish.secret)
-    return (setup.local, setup.remote, setup.secret) == ours
+    wanted = (wish.local, wish.remote, wish.secret)
+    return (setup.local, setup.remote, setup.secret) == wanted
 
 
 def steps_to(start: State, reached: Callable[[State], bool]) -> tuple[Step, ...] | None:

@@ -13,7 +13,7 @@ from ganeti.paths import Paths
 from ganeti.storage.drbd import host, tool
 from ganeti.storage.drbd.machine import (
     FOREIGN,
-    OURS,
+    OWN,
     Disk,
     Link,
     State,
@@ -60,7 +60,7 @@ class Side:
     def observe_active(self) -> tuple[State, Setup | None, Live]:
         """Like :meth:`observe`; BlockDeviceError when the disk is not active here."""
         state, setup, live = self.observe()
-        if state.disk not in OURS:
+        if state.disk not in OWN:
             raise errors.BlockDeviceError(
                 f"disk {self.uuid} is not active on this node: minor {self.minor} is {state.disk}"
             )

@@ -236,7 +236,7 @@ def test_who_holds_a_port_is_named() -> None:
     facts = replace(
         WIRED,
         ports=(
-            Port("ganeti-noded", 1811, "tcp", 77, "nginx", taken=True),
+            Port("ganeti-noded", 1811, "tcp", 77, "nginx", occupied=True),
             Port("ganeti-rapi", 5080, "tcp"),
         ),
     )

@@ -62,7 +62,7 @@ def test_tables_of_sockets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("listener", "address", "taken"),
+    ("listener", "address", "occupied"),
     [
         ("0.0.0.0", "192.0.2.1", True),
         ("::", "192.0.2.1", True),
@@ -71,8 +71,8 @@ def test_tables_of_sockets() -> None:
         ("127.0.0.1", None, True),
     ],
 )
-def test_which_listener_is_in_the_way(listener: str, address: str | None, taken: bool) -> None:
-    assert sockets.overlaps(listener, address) is taken
+def test_which_listener_is_in_the_way(listener: str, address: str | None, occupied: bool) -> None:
+    assert sockets.overlaps(listener, address) is occupied
 
 
 def test_who_holds_a_port_on_this_machine(paths: Paths) -> None:
@@ -80,10 +80,10 @@ def test_who_holds_a_port_on_this_machine(paths: Paths) -> None:
         port = server.getsockname()[1]
         paths.services.write_text(f"ganeti-noded {port}/tcp\n")
         noded = network.read(paths, Wish()).ports[0]
-        assert (noded.daemon, noded.number, noded.taken) == ("ganeti-noded", port, True)
+        assert (noded.daemon, noded.number, noded.occupied) == ("ganeti-noded", port, True)
         assert noded.pid == os.getpid()
     noded = network.read(paths, Wish()).ports[0]
-    assert not noded.taken
+    assert not noded.occupied
 
 
 def test_the_name_of_this_node(paths: Paths) -> None:

@@ -181,7 +181,7 @@ def test_a_journal_is_read_from_a_position_and_kept_short(tmp_path: Path) -> Non
 
 
 def test_places_are_kept_and_given_again() -> None:
-    places = Places(12, q35=False, taken={"a": "addr=0xd"})
+    places = Places(12, q35=False, occupied={"a": "addr=0xd"})
     assert [places.express(name) for name in ("a", "b", "c", "b")] == [
         "addr=0xd",
         "addr=0xc",
