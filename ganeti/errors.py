@@ -160,7 +160,7 @@ class OpPrereqError(GenericError):
     def __init__(
         self, message: str, code: ErrorCode | str | None = None, data: object = None
     ) -> None:
-        """``data`` tells programs what the message tells people."""
+        """``data`` has for programs what the message says to people."""
         if code is None:
             super().__init__(message)
         elif data is None:

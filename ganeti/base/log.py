@@ -33,7 +33,7 @@ FORMATS = ("text", "json")
 def set_context(
     *, job: str | None = None, call: str | None = None, instance: str | None = None
 ) -> Iterator[None]:
-    """What is logged in the block is about these; None leaves what it was."""
+    """Log lines of the block carry these; None keeps the value from outside the block."""
     given = ((JOB, job), (CALL, call), (INSTANCE, instance))
     tokens = [(variable, variable.set(value)) for variable, value in given if value is not None]
     try:

@@ -73,7 +73,7 @@ def _way(path: str) -> Iterator[str]:
 
 
 def _openness(facts: os.stat_result) -> str | None:
-    """How somebody else could change what is there; None when nobody can."""
+    """How another user could change the file; None when none can."""
     if facts.st_uid not in (0, os.geteuid()):
         return f"belongs to the user with the uid {facts.st_uid}, not to root"
     # In a directory with the sticky bit only the owner of a file replaces it.

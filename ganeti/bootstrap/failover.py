@@ -116,10 +116,10 @@ class Failover:
             )
 
     def _check_silence(self, answers: Answers) -> None:
-        """Nobody may have heard from the master.
+        """Refuse while a node has an answer of the master.
 
-        Asked before the vote, as one that hears the master gives a better reason than its data; and
-        of the answers of the vote, as a master may have won one in between.
+        Checked before the vote, as this is a better reason than the age of data; and with the
+        answers of the vote, as a master may have won one in between.
         """
         limit = self.config.cluster.auto_failover_after
         if limit is None:

@@ -254,7 +254,7 @@ class Upgrade:
         return held
 
     def _give_up(self, intent: Intent) -> None:
-        """Let jobs run if somebody is there for them, and note that nobody is at it any more."""
+        """Let jobs run if a master daemon does, and record that no process works on the upgrade."""
         self._write(Intent(intent.old, intent.new, 0))
         if services.is_running(constants.MASTERD, self.where):
             try:
@@ -268,7 +268,7 @@ class Upgrade:
         files.write_atomic(self.where.upgrade_intent, intent.to_text(), mode=0o600)
 
     def _end(self) -> None:
-        """Nothing is left to do: no rule, no file."""
+        """Remove the filter rule and the file, as nothing is left to do."""
         self._release()
         files.remove(self.where.upgrade_intent)
 

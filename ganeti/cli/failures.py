@@ -15,7 +15,7 @@ from ganeti import constants, errors
 
 
 class Exit(Exception):
-    """End the command now with an exit code; what is to be said has been said."""
+    """End the command now with an exit code; its message has been printed already."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)

@@ -116,7 +116,7 @@ def leaves(
 
 
 def _branches(value: object, other: object) -> JsonObject | None:
-    """What is below a value, if it is compared piece by piece with the other one."""
+    """The parts of a value by key or index, if they are to be compared one by one."""
     if isinstance(value, dict):
         return value
     if isinstance(value, list | tuple) and _is_structured(value, other):

@@ -1,4 +1,4 @@
-"""Which values of the configuration nobody gets to see, in whatever form it is shown. Pure."""
+"""Which values of the configuration are shown to no reader, in any form. Pure."""
 
 from __future__ import annotations
 

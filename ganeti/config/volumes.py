@@ -86,7 +86,7 @@ def list_coming(disks: Sequence[Disk], volume: Disk) -> list[list[int]]:
 
 
 def groups(config: Config) -> set[str]:
-    """Volume groups in which disks lie or will lie."""
+    """Volume groups that hold disks, and that of new disks."""
     names = {config.cluster.volume_group_name} if config.cluster.volume_group_name else set()
     for disk in config.disks.values():
         names.update(str(volume.logical_id[0]) for volume in list_volumes(disk))

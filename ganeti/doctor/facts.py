@@ -19,7 +19,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class Wish:
-    """What the cluster needs on this server. None: nobody has said."""
+    """What the cluster needs on this server. None: not stated."""
 
     hypervisors: Mapping[str, Mapping[str, object]] | None = None
     templates: tuple[str, ...] | None = None

@@ -212,7 +212,7 @@ def _finish(
 
 
 def _add_placed(cluster: Cluster, done: Filling) -> Cluster:
-    """The cluster with what was put, as a text file tells it."""
+    """The cluster with the instances that were placed, in the form of a text file."""
     nodes = done.layout.board.nodes
     made = hbal.apply_layout(cluster, done.layout)
     more = tuple(

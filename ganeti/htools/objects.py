@@ -58,7 +58,7 @@ def _group(raw: JsonObject) -> Group:
 
 
 def _set_aside(raw: JsonObject, info: JsonObject) -> JsonObject:
-    """A node without what administrators set aside on it, where the source tells of that."""
+    """A node without the resources that administrators set aside, where the source has these."""
     states = (raw.get("hv_state") or {}).get(info.get("default_hypervisor"), {})
     amounts = {wire_key: wire.amount(raw.get(key)) for key, wire_key in _RESOURCES.items()}
     known = {name: number for name, number in amounts.items() if number is not None}

@@ -22,7 +22,8 @@ class Finished(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program: what it understands, and what it does with it (returns the exit code)."""
+    """One program: the options that it knows, and the function that runs it and returns the exit
+    code."""
 
     name: str
     title: str

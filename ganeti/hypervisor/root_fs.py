@@ -195,7 +195,7 @@ def _run(argv: list[str], timeout: float) -> None:
 
 @dataclass(frozen=True)
 class _Root:
-    """What was mounted, to be told from what comes after it."""
+    """The file system that was mounted, to tell it from a later one with the same number."""
 
     device: str
     source: str

@@ -255,7 +255,7 @@ class JobFiles:
                 _LOG.error("%s", errors.text(err))
 
     def forget(self, names: Iterable[str]) -> None:
-        """Remove files of jobs that nobody was told of."""
+        """Remove files of jobs whose ids no client has got."""
         gone = list(names)
         self._copies.remove_jobs(gone)
         with self.hold_caught_up():

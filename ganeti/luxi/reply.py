@@ -90,7 +90,10 @@ class Reply:
             abandoned()
 
     def run(self, work: Callable[[], None]) -> None:
-        """Do something that answers; what it raises is the answer. Not if nobody waits any more."""
+        """Run ``work``, which answers; an error that it raises is the answer.
+
+        Does nothing when the client does not wait any more.
+        """
         if not self._open:
             return
         try:

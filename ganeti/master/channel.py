@@ -186,7 +186,7 @@ class Channel:
     def put(
         self, fill: Callable[[Pending], None], sequence: int, round_: CopyRound | None = None
     ) -> None:
-        """Add to what is sent next; a failed channel tells the round at once.
+        """Add to the next update; a failed channel informs the round at once.
 
         A candidate that is being brought up to date takes part in the round: it may be needed for
         a majority.

@@ -233,7 +233,7 @@ def _check_role(core: Core, options: argparse.Namespace) -> None:
 
 
 class _Resignation:
-    """Why this master stops although nobody told it to; false as long as it does not. Thread-safe.
+    """Why this master stops by itself; false until it does. Thread-safe.
 
     Each method stops the daemon at once; the first one counts.
     """

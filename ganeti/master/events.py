@@ -70,7 +70,7 @@ class Event:
 
 @dataclass
 class _Seen:
-    """What was told of a job."""
+    """The facts of a job in its last event."""
 
     status: str = ""
     serial: int = 0

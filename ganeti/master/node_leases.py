@@ -89,7 +89,7 @@ class NodeLeases:
             self._machine.feed(Answered(sent, node, stamp, self.now()))
 
     def _find(self, node: NodeUuid) -> Watched:
-        """What is known of a node; one that is new here may have a lease of an earlier master."""
+        """The state of a node. One without a state may have a lease of an earlier master."""
         known = self._machine.nodes.get(node)
         if known is None:
             now = self.now()

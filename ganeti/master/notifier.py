@@ -138,7 +138,7 @@ class Notifier(WaitingThread):
             self._save()
 
     def load(self) -> None:
-        """Read what was told and what waits."""
+        """Read which notices were sent and which wait."""
         self._state = self._read()
         self._watch = conditions.Watch(self._state.known)
 
@@ -233,7 +233,7 @@ class Notifier(WaitingThread):
                     self._unsaved = True
 
     def _find_story(self, event: JsonObject) -> JobStory | None:
-        """What is known of the job whose end an event tells."""
+        """The facts of the job whose end is in an event."""
         if event["kind"] != "job" or event["data"].get("status") not in ("error", "success"):
             return None
         try:
@@ -294,7 +294,7 @@ class Notifier(WaitingThread):
             return State()
 
     def _save(self) -> None:
-        """Write the file; one that cannot be written is told to the log."""
+        """Write the file; a failure is logged."""
         self._state.known = self._watch.known
         text = jsonio.dumps(msgspec.to_builtins(self._state))
         self._unsaved, self._saved_at = False, self._core.clock.monotonic()

@@ -1,4 +1,4 @@
-"""The program ``ganeti-metad``: tells guests of this node what is kept for them, over HTTP."""
+"""The program ``ganeti-metad``: serves the guests of this node their metadata over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""To which part of the cluster somebody is limited, and how much of it that one may use."""
+"""The part of the cluster to which a user is limited, and how much of it the user may use."""
 
 from __future__ import annotations
 

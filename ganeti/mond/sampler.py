@@ -18,7 +18,7 @@ _LONGEST = 1.0
 
 
 class Sampler:
-    """Two threads: one that measures, and one that may have to wait for ganeti-confd."""
+    """Two threads: one measures, the other one asks ganeti-confd, for which it may have to wait."""
 
     def __init__(
         self, collectors: Mapping[str, Collector], facts: ClusterFacts, clock: Clock

@@ -45,7 +45,7 @@ class Places:
         return self.user / f"id_{check_type(kind)}{suffix}"
 
     def host_keys(self) -> list[str]:
-        """Public keys of the SSH server, without what is said after them."""
+        """Public keys of the SSH server, without their comments."""
         found = (read_lines(path) for path in sorted(self.host.glob("ssh_host_*_key.pub")))
         return [" ".join(lines[0].split()[:2]) for lines in found if lines]
 
@@ -128,7 +128,7 @@ def install(new: Path, private: Path) -> None:
 
 
 def derive_public(private: Path) -> str:
-    """The public key of a private one, with what is said after it.
+    """The public key of a private one, with its comment.
 
     Raises:
         OpExecError: it has a passphrase, or is not a key.

@@ -343,7 +343,7 @@ def _explain_full(base: str, what: str, why: str) -> str:
 
 
 def _choose_worst(modes: Sequence[Mode]) -> Mode:
-    """The mode of a backup by those of its disks: the one that read most."""
+    """The mode of a backup: of the modes of its disks, the one that reads most."""
     return next(
         (mode for mode in (Mode.FULL, Mode.COMPARE, Mode.DIRTY) if mode in modes), Mode.FULL
     )

@@ -33,7 +33,7 @@ class Certificates:
         return [problem for problem in found if problem is not None]
 
     def client(self, authority: str | None = None) -> Problem | None:
-        """What is wrong with the one that this node calls others with."""
+        """The problem of the certificate with which this node calls others."""
         return self._check_own(self._paths.client_cert, authority)
 
     def _check_own(self, path: Path, authority: str | None) -> Problem | None:

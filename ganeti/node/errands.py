@@ -28,7 +28,7 @@ class _Errand:
 
 
 class Errands(Generic[T]):
-    """Items that one thread delivers; new ones at once, and what is left over again and again.
+    """Items that one thread delivers: new ones at once; those that fail are tried again.
 
     The thread exists while there is something to deliver.
     """
@@ -109,7 +109,7 @@ class Errands(Generic[T]):
             return items
 
     def _note(self, left: Collection[T]) -> None:
-        """Drop what was delivered, and what has waited for too long."""
+        """Drop items that were delivered, and those that have waited for too long."""
         now = self._clock.monotonic()
         delivered, self._delivering = self._delivering, {}
         for item, errand in delivered.items():

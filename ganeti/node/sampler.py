@@ -182,7 +182,7 @@ class Sampler:
 
 
 def _count(driver: Hypervisor) -> dict[str, GuestCounters]:
-    """Counters of all guests of a hypervisor; of one that does not count, what it knows anyway."""
+    """Counters of all guests of a hypervisor; time and memory only if it has no counters."""
     if isinstance(driver, Counting):
         return driver.counters()
     return {

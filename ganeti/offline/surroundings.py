@@ -45,7 +45,7 @@ def check(directory: DataDirectory) -> None:
 
 
 def steps(directory: DataDirectory, config: Config, label: str) -> Iterator[Step]:
-    """What is to be done for an upgrade; ``label`` is part of the names of what is set aside."""
+    """The steps of an upgrade; ``label`` is part of the names of files that are set aside."""
     where = directory.paths
     old = _find_old_users(where)
     if _is_file(old):

@@ -112,7 +112,7 @@ class Filler:
 
     @property
     def state(self) -> State:
-        """What was put so far; assign it to take back what was put since."""
+        """The instances placed so far; assign an earlier state to remove those placed since."""
         return self.layout, list(self._free), self._size, self._count, len(self.placed)
 
     @state.setter

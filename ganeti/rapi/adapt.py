@@ -58,7 +58,7 @@ def creation(_call: Call, values: JsonObject) -> JsonObject:
 
 
 def commit(call: Call, values: JsonObject) -> JsonObject:
-    """Creating what was reserved: everything has been said before."""
+    """A body that commits a reservation, which has all other parameters."""
     values.pop("__version__", None)
     return usb_devices(call, {**_OPEN, **values})
 

@@ -1,4 +1,4 @@
-"""What is told to the node that makes a backup, and what it answers."""
+"""The request to the node that makes a backup, and its answer."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _find_node_files(where: Paths, now: float) -> Iterator[Path]:
 
 
 def _select_unchanged(found: Iterator[Path], now: float) -> Iterator[Path]:
-    """Files that have not changed for long; one that has gone meanwhile is passed over."""
+    """Files that have not changed for long; a file that no longer exists is left out."""
     for path in sorted(found):
         try:
             changed = path.lstat().st_mtime

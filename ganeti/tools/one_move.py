@@ -185,7 +185,7 @@ class OneMove:
         return str(status)
 
     def _start_again(self) -> str:
-        """What is said of the instance in the source cluster."""
+        """Start the instance again in the source cluster; returns a text about it."""
         if not self._stopped:
             return "; the instance stays where it is"
         source = self._way.source

@@ -95,7 +95,7 @@ def treat(now: Round, group: Group) -> Sequence[str]:
 
 
 def _with_memory(now: Round, group: Group, act: Callable[[Group, Stored], None]) -> None:
-    """Act with what is remembered of a group, and remember what was done.
+    """Act with the memory of a group, and record what was done.
 
     One at a time: the regular run and that for guests that ended may meet.
     """
@@ -110,7 +110,7 @@ def _with_memory(now: Round, group: Group, act: Callable[[Group, Stored], None])
 
 
 def _find_due(now: Round, group: Group, memory: Memory) -> list[Action]:
-    """What is to be done in a group at this moment."""
+    """The actions that are due in a group now."""
     actions = decide(group, memory, now.clock.now())
     return _drop_locked(now, _drop_recent(now, actions, memory))
 
@@ -131,7 +131,7 @@ def all_run(groups: Iterable[Group]) -> bool:
 
 
 def decide(group: Group, memory: Memory, moment: float) -> Iterator[Action]:
-    """What is to be done in a group; changes what is remembered about instances that are well.
+    """The actions that a group needs; updates the memory of instances that are well.
 
     ``moment`` is now (Unix time).
     """

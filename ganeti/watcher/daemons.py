@@ -25,7 +25,7 @@ _LAST_WORDS = 15.0
 
 
 def run(here: Here) -> None:
-    """Start what is missing, then ask those of the master whether they answer.
+    """Start daemons that do not run, then check that those of the master answer.
 
     Raises:
         GanetiError: a daemon does not start.

@@ -20,7 +20,7 @@ Fields = Mapping[str, Any]
 
 
 def _describe_assumptions(found: Fields) -> Iterator[str]:
-    """What was supposed, and what nobody knows."""
+    """The assumptions of ``--what-if``, and what is not known."""
     for change in found["what_if"]:
         yield f"Supposed: {change}"
     for note in found["notes"]:

@@ -1,4 +1,4 @@
-"""Parameter sets: what is missing at the cluster is added, what is gone is left out."""
+"""Parameter sets: add parameters that the cluster does not have, drop unknown ones."""
 
 from __future__ import annotations
 

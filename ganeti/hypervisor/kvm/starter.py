@@ -52,7 +52,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class _Start:
-    """One start: what was requested, and what was found out."""
+    """One start: the request, and the facts about this node that it needs."""
 
     instance: NodeInstance
     disks: Sequence[AttachedDisk]

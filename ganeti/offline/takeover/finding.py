@@ -1,4 +1,4 @@
-"""What was found before a takeover, and what it means for it."""
+"""Findings before a takeover, and whether they prevent it."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def obstacles(where: Paths, record: Record, *, discard: bool) -> Iterator[str]:
 
 
 def way_back(where: Paths, record: Record, say: Callable[[str], None]) -> Iterator[Step]:
-    """Undo what was done of the takeover; the names of steps are those of this way only."""
+    """The steps that undo the takeover as far as it was done."""
     yield Step("back-stop", "the daemons of this software stop", lambda: _stop_own(where))
     yield Step("back-records", "runtime files are put back", lambda: _put_records_back(where))
     if "data" in record.done or work.data(where).exists():

@@ -68,7 +68,7 @@ def describe(
     resources: Mapping[str, Any],
     running: Mapping[str, InstanceInfo],
 ) -> NodeFacts:
-    """What a node has for instances: what it says, without what is set aside there. Pure."""
+    """The resources of a node for instances: its answer, less the resources set aside. Pure."""
     room = {SPINDLES: (0, 0)}
     space = (0, 0)
     for (kind, name, _params), answer in zip(units, rooms):

@@ -20,7 +20,7 @@ class NewPlace:
     """How the nodes of one creation are found."""
 
     def __init__(self, ctx: Context, op: OpInstanceCreate, name: str) -> None:
-        """OpPrereqError when it is not said where to, or said twice."""
+        """Raises OpPrereqError unless the request names either nodes or an allocator."""
         self._ctx = ctx
         self._op = op
         self._name = name

@@ -14,7 +14,7 @@ from ganeti.rpc.calls import NodeCalls
 
 
 class BackupPrune(Operation[OpBackupPrune, list[str]]):
-    """Returns the ids of what was removed; also of an instance that is gone."""
+    """Returns the ids of the removed backups; the instance need not exist any more."""
 
     cancelable = True
 

@@ -32,7 +32,7 @@ _HOURS = ("every", "verify_every")
 
 
 class BackupSchedule(InstanceOperation[OpBackupSchedule, None]):
-    """What is not given stays as it is."""
+    """Parameters that are not given keep their values."""
 
     @classmethod
     def check_submission(cls, op: OpBackupSchedule) -> None:

@@ -41,12 +41,12 @@ class Claims:
     """All claims. Not thread-safe."""
 
     def __init__(self, ended: Callable[[int], bool]) -> None:
-        """``ended`` says whether a job is over; of jobs that never began nobody tells us."""
+        """``ended`` says whether a job has ended, also if it never started."""
         self._ended = ended
         self._claims: list[Claim] = []
 
     def add(self, job_id: int, claims: Iterable[Claim]) -> None:
-        """What a job was given; what it was given before for the same instances is forgotten."""
+        """Add the claims of a job, in place of its earlier ones for the same instances."""
         new = [replace(claim, job_id=job_id) for claim in claims]
         again = {(job_id, claim.handle) for claim in new}
         self._claims = [one for one in self._claims if (one.job_id, one.handle) not in again] + new

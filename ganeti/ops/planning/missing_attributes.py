@@ -28,7 +28,7 @@ class Attribute:
 def attributes(
     config: Config, instance: Instance, disks: Sequence[Disk] | None = None
 ) -> list[Attribute]:
-    """What is not known yet. An OS may be missing for good: some guests install themselves.
+    """The attributes that are not set yet. An OS may stay unset: some guests install themselves.
 
     ``disks`` are those that it is to have, if they are not in the configuration yet.
     """

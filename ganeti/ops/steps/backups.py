@@ -96,7 +96,7 @@ def follow(ctx: Context, node: Node, instance: str, what: str, begin: Callable[[
 
 
 def _await_end(ctx: Context, node: Node, copy: str) -> None:
-    """What was canceled has removed what it made when this returns."""
+    """Wait until the node has removed the files of a canceled copy."""
     try:
         while not ctx.rpc.call_one(node, NodeCalls.copy_status, copy).ended:
             pass

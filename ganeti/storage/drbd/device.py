@@ -343,7 +343,7 @@ class DrbdDevice(Device):
     # looking
 
     def size(self) -> int:
-        """Bytes; of an active device what its users see, else those of its data volume."""
+        """Size in bytes: of the active device, else of its data volume."""
         file = Path(self.env.paths.local(f"/sys/block/drbd{self.minor}/size"))
         try:
             sectors = int(file.read_text())
