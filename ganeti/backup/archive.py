@@ -111,7 +111,7 @@ class Archive:
     # work
 
     def _run(self, argv: Sequence[str], *, wait: bool) -> bytes:
-        """What a program writes; with ``wait`` again for some time while others lock it."""
+        """The output of a program; ``wait``: try again for some time while others lock it."""
         end = self._clock.monotonic() + LOCK_WAIT
         unlock = self._program.build_unlock()
         while True:

@@ -129,7 +129,7 @@ class Directory:
             path = self._backing(path)
 
     def _backing(self, path: Path) -> Path | None:
-        """What a file is built on, by its header (docs/interop/qcow2.txt of QEMU)."""
+        """The backing file of a file, by its header (docs/interop/qcow2.txt of QEMU)."""
         try:
             with path.open("rb") as stream:
                 magic, _version, at, length = struct.unpack(">4sIQI", stream.read(20))

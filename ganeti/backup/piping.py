@@ -121,7 +121,7 @@ class Child:
         return errors.GenericError(f"repository {known.name}: {text}")
 
     def read_said(self) -> str:
-        """What it wrote for people."""
+        """The messages of the program."""
         self._stderr.seek(0)
         return self._stderr.read(1 << 16).decode("utf-8", "replace")
 

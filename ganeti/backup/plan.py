@@ -29,7 +29,7 @@ class Range:
 def find_ranges(
     holes: Iterable[Extent], dirty: Iterable[Extent] | None, size: int, known: int
 ) -> Iterator[Range]:
-    """What has to be read, in order, in pieces of whole chunks.
+    """The ranges to be read, in order, in pieces of whole chunks.
 
     ``holes`` cover the disk; ``dirty`` too, None for all of it. ``known`` are the bytes of the disk
     that the last backup had: what is behind them is always read.

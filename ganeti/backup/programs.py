@@ -1,4 +1,4 @@
-"""What restic and borg have in common: items with a name and a note, and what their errors mean."""
+"""Common parts of restic and borg: items with a name and a note, and the meaning of errors."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def is_locked(output: str) -> bool:
 
 
 def explain(program: str, output: str, file: str) -> str:
-    """What the user reads when a program failed: its last words, and what to do."""
+    """The text for the user when a program failed: its last lines, and what to do."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     commands = _COMMANDS[program]
     for pattern, advice in _ADVICE:

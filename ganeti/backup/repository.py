@@ -1,4 +1,4 @@
-"""What a repository of backups can do, whatever keeps it: a directory, or restic or borg."""
+"""The interface of a repository of backups: a directory, restic or borg."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Look = Callable[[], None]
 
 
 class Sink(Protocol):
-    """What takes the content of a disk; BlockDeviceError or GenericError when it cannot."""
+    """Writes the content of a disk; BlockDeviceError or GenericError when it cannot."""
 
     def write(self, offset: int, data: bytes) -> None: ...
 
@@ -41,7 +41,7 @@ class Repository(Protocol):
 
     @property
     def label(self) -> str:
-        """What messages call the repository."""
+        """The name of the repository in messages."""
 
     @property
     def instance(self) -> str: ...
@@ -72,7 +72,7 @@ class Repository(Protocol):
         """Checksums of a disk on which a new backup can be built; None to store all again."""
 
     def find_chain(self, manifest: Manifest, index: int) -> tuple[str, ...]:
-        """What the content of a disk that is built on this one needs, the newest first."""
+        """This backup and those that it is built on, the newest first."""
 
     def open_disk(
         self, backup: str, index: int, size: int, base: tuple[Manifest, int] | None, work: Path

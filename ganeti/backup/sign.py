@@ -39,7 +39,7 @@ class Sign:
 
     @property
     def text(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         match self.kind:
             case Kind.AGENT:
                 return "the guest agent answers"

@@ -1,4 +1,4 @@
-"""What a backup adds of a disk as a stream, in the form of ``rbd export-diff`` (version 1).
+"""The changes of a disk in a backup as a stream, in the form of ``rbd export-diff`` (version 1).
 
 See doc/dev/rbd-diff.rst of Ceph. A stream has a head, records in the order of offsets, and an end
 mark. A content is put together from the stream of a backup and those that it is built on.

@@ -50,7 +50,7 @@ def writing(path: Path | str, size: int) -> Iterator[None]:
 
 
 def failure(err: OSError) -> errors.FileError:
-    """What an error of the system means, with the path and what to do about it."""
+    """Explain an error of the system: its path, its meaning and what to do about it."""
     reason = text.os_error(err)
     if not isinstance(err, WriteError):
         return errors.FileError(reason)
@@ -248,7 +248,7 @@ def sweep(directory: Path, names: Iterable[str]) -> None:
 
 
 def find_stamp(path: Path) -> tuple[int, int, int] | None:
-    """What differs when a file was changed or replaced; None when there is none to be seen."""
+    """A stamp that differs when a file was changed or replaced; None without the file."""
     try:
         info = path.stat()
     except OSError:

@@ -37,7 +37,7 @@ def search_path() -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """What a program left: exit code (negative: signal), both outputs as text."""
+    """The result of a program: exit code (negative: signal), both outputs as text."""
 
     argv: tuple[str, ...]
     code: int
@@ -181,7 +181,7 @@ def _identity(user: pwd.struct_passwd | None) -> _Identity:
 
 
 def _read_rest(child: subprocess.Popen[bytes]) -> tuple[bytes | None, bytes | None]:
-    """What a killed program has written; takes at most twice ``KILL_WAIT`` seconds."""
+    """The output of a killed program; takes at most twice ``KILL_WAIT`` seconds."""
     try:
         return child.communicate(timeout=KILL_WAIT)
     except subprocess.TimeoutExpired as late:

@@ -97,7 +97,7 @@ def list_installed(paths: Paths) -> list[Version]:
 
 
 def directory_of(version: Version, paths: Paths) -> Path:
-    """Where a version is installed on this node.
+    """The directory in which a version is installed on this node.
 
     Raises:
         OpPrereqError: it is not; the text says which ones are.

@@ -34,7 +34,7 @@ class Result(IntEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one file of the directory."""
+    """The result of one file of the directory."""
 
     #: ``<directory>/<file>``
     name: str

@@ -24,7 +24,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Seal(Enum):
-    """What the digests say of a content."""
+    """Whether a content has the recorded digests."""
 
     #: the program has written it, or somebody has accepted it
     GOOD = "good"
@@ -59,7 +59,7 @@ def write(path: Path, data: bytes | str, *, mode: int, uid: int = -1, gid: int =
 
 
 def accept(path: Path) -> None:
-    """Take the present content for good; durable at return.
+    """Accept the present content; durable at return.
 
     Raises:
         OSError: it cannot be read, or the digest cannot be written.
@@ -82,7 +82,7 @@ def begin(path: Path) -> None:
 
 
 def seal(path: Path, data: bytes) -> Seal:
-    """What the digests say of the content of the file."""
+    """Compare the content of the file with the recorded digests."""
     known = _read_digests(path)
     if known is None:
         return Seal.MISSING
@@ -90,7 +90,7 @@ def seal(path: Path, data: bytes) -> Seal:
 
 
 def read_previous(path: Path) -> bytes | None:
-    """What the program has written last; None when it is not known."""
+    """The content that the program wrote last; None when it is not known."""
     try:
         raw = companions(path)[1].read_bytes()
     except OSError:

@@ -47,7 +47,7 @@ class Intent:
 
 
 def read(where: Paths) -> Intent | None:
-    """What is noted of an upgrade that has not come to its end; None without one.
+    """The record of an upgrade that has not ended; None without one.
 
     Raises:
         ConfigurationError: the file is damaged.

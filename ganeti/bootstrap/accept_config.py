@@ -23,7 +23,7 @@ class Edit:
 
 
 def find(where: Paths) -> Edit | None:
-    """What is to be accepted on this node; None when nothing is.
+    """The edit that waits for acceptance on this node; None without one.
 
     Raises:
         OpPrereqError: the master daemon runs, or there is no configuration.
@@ -67,7 +67,7 @@ def _check_journal(where: Paths, serial: int) -> None:
 
 
 def accept(where: Paths) -> None:
-    """Take ``config.data`` for good as it is now.
+    """Accept ``config.data`` as it is now.
 
     Raises:
         OSError: the digest cannot be written.

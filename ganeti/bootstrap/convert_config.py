@@ -34,7 +34,7 @@ def read_version(where: Paths) -> Version:
 
 
 def preview(where: Paths, target: Version) -> Accepted:
-    """What a version would make of the configuration; changes nothing.
+    """The configuration as another version would convert it; changes nothing.
 
     While a master daemon runs, the latest changes may be missing.
 

@@ -126,7 +126,7 @@ def _check_config(where: Paths, _args: _Args) -> int:
 
 
 def _check_exitcode(_where: Paths, args: _Args) -> int:
-    """What an exit code of a daemon means; 11 is not a failure on a candidate."""
+    """Judge the exit code of a daemon; 11 is not a failure on a candidate."""
     if args[0] == str(constants.EXIT_SUCCESS):
         return constants.EXIT_SUCCESS
     if args[0] == str(constants.EXIT_NOTMASTER):

@@ -167,7 +167,7 @@ def _netmask(settings: InitSettings) -> int:
 
 
 def _helper_image(text: str | None) -> str:
-    """Where the image of helper guests lies; there is none of ``gnt-image`` yet."""
+    """The path of the image of helper guests; ``gnt-image`` has no images yet."""
     if not text:
         return ""
     if not location.is_location(text):

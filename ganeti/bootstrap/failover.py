@@ -171,7 +171,7 @@ class Failover:
         )
 
     def _read_state_again(self) -> vote.Own:
-        """What this node has now; its master may still send changes."""
+        """Read the state of this node again; its master may still send changes."""
         self.config = read_config(self.where)
         return self._read_own_state()
 

@@ -178,7 +178,7 @@ def write_ssconf(where: Paths, values: dict[str, str]) -> None:
 
 
 def _own_files(where: Paths) -> Iterator[Path]:
-    """What is written for a cluster, besides facts for scripts."""
+    """The files of a new cluster, besides facts for scripts."""
     yield from (where.config_file, *sealed_file.companions(where.config_file))
     yield from (where.journal_file, where.ca_key, where.ca_cert, where.server_cert)
     yield from (where.client_cert, where.hmac_key, where.domain_secret, where.rapi_cert)

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class SetupRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What the master sends; ``*_pem`` hold private keys."""
+    """The request of the master; ``*_pem`` hold private keys."""
 
     cluster_name: str
     node_name: str

@@ -1,4 +1,4 @@
-"""What can be chosen when a cluster is made, and when its master moves."""
+"""Settings for a new cluster, and for a failover of the master."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ganeti.base.typed import doc
 
 
 class FixedSettings(msgspec.Struct, kw_only=True):
-    """What is chosen when a cluster is made and never changed; ``init`` has options from here."""
+    """Settings that a new cluster gets and that never change; ``init`` has options from here."""
 
     primary_ip_version: Annotated[Literal[4, 6], doc("Version of the addresses of the nodes")] = 4
     modify_ssh_setup: Annotated[

@@ -144,7 +144,7 @@ class Upgrade:
         return self._find_facts()
 
     def _preview(self, *, plan_only: bool) -> list[str]:
-        """What becomes of the configuration; why it cannot be, if so."""
+        """Show how the configuration would be converted, or why it cannot be."""
         try:
             found = convert_config.preview(self.where, self.target)
         except errors.GanetiError as err:

@@ -1,4 +1,4 @@
-"""What is to be done so that all of a cluster is of one version. Pure.
+"""The steps that bring all of a cluster to one version. Pure.
 
 The plan follows from what is found, not from what an earlier run has noted. So a run that was
 killed is resumed by making the plan again: steps that were done are not in it.
@@ -21,7 +21,7 @@ from ganeti.rpc.objects import VersionState
 
 @dataclass(frozen=True)
 class Facts:
-    """What is found on the nodes and in the files of the master."""
+    """The state of the nodes and of the files of the master."""
 
     cluster: str
     master: str
@@ -39,7 +39,7 @@ class Facts:
 
 
 class Kind(Enum):
-    """What a step does."""
+    """The kind of a step."""
 
     HOLD = "hold"
     NODE = "node"

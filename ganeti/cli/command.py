@@ -1,4 +1,4 @@
-"""What a command is, and how a program registers its commands.
+"""Commands, and how a program registers them.
 
 A command is a function with a decorator; its documentation string is its help, and from the
 decorator follow parser, usage, help and argument checks::
@@ -186,7 +186,7 @@ class Command(Record):
 
     @property
     def documentation(self) -> str:
-        """What it does: of its function, or of its opcode."""
+        """Its description: of its function, or of its opcode."""
         if self.run is None or not self.run.__doc__:
             from ganeti.cli import fields
 
@@ -246,7 +246,7 @@ class Program:
 
     @property
     def package(self) -> str:
-        """Where its modules are: ``gnt-instance`` is ``ganeti.cli.instance``."""
+        """The package of its modules: ``gnt-instance`` is ``ganeti.cli.instance``."""
         return f"ganeti.cli.{self.name.removeprefix('gnt-')}"
 
     def command(

@@ -1,4 +1,4 @@
-"""What may follow in a command line that is being typed; shells ask with ``PROGRAM --complete``.
+"""Completion of a command line that is being typed; shells ask with ``PROGRAM --complete``.
 
 The words after ``--complete`` are those of the line so far; the last one, which may be empty, is
 completed. The scripts for the shells are in ``completion/``.

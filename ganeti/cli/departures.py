@@ -1,4 +1,4 @@
-"""What commands print that move many instances: the plan, and how its jobs ended."""
+"""Output of commands that move many instances: the plan, and how its jobs ended."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def exit_code(err: errors.GanetiError) -> int:
 
 
 def lines(err: errors.GanetiError, *, debug: int = 0) -> list[str]:
-    """What to print for an error; contains no details of a bug."""
+    """The lines to print for an error; without the details of a bug."""
     text = errors.text(err)
     if isinstance(err, errors.HooksAbort):
         return _hooks(err.args)

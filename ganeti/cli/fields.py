@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Override(Record):
-    """What of an option does not follow from its field."""
+    """Parts of an option that do not follow from its field."""
 
     flags: tuple[str, ...] = ()
     kind: str = ""

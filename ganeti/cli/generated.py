@@ -35,7 +35,7 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('predicates', '', None, (), 'Conditions that a job must fulfil, all of them: a list of [<kind>, <filter>] with the kinds jobid, opcode and reason. Without one, the rule matches every job'),
         ('action', '', None, (), "What happens to jobs that match: ACCEPT, PAUSE, REJECT, 'RATE_LIMIT <number>' (so many at a time), or CONTINUE (the rule has no effect)"),
     )),
-    'FixedSettings': ('What is chosen when a cluster is made and never changed; ``init`` has options from here.', (
+    'FixedSettings': ('Settings that a new cluster gets and that never change; ``init`` has options from here.', (
         ('primary_ip_version', 'choice', 4, ('4', '6'), 'Version of the addresses of the nodes'),
         ('modify_ssh_setup', 'switch_off', True, (), 'Manage the keys with which root of nodes logs in to nodes'),
     )),
@@ -841,7 +841,7 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('vcpu_ratio', 'float', None, (), 'Maximum number of virtual processors for each real one'),
         ('spindle_ratio', 'float', None, (), 'Maximum number of instances for each spindle'),
     )),
-    'SetupRequest': ('What the master sends; ``*_pem`` hold private keys.', (
+    'SetupRequest': ('The request of the master; ``*_pem`` hold private keys.', (
         ('cluster_name', 'string', None, (), ''),
         ('node_name', 'string', None, (), ''),
         ('ca_pem', 'string', None, (), ''),

@@ -24,7 +24,7 @@ ALL_FIELDS = "all"
 
 
 class OnTerminal(Record):
-    """What a list command shows differently to a person.
+    """Differences of a list command on a terminal.
 
     ``usual`` are the columns without ``-o``, ``needs`` further fields for ``arrange``, which
     gets them as the last columns and drops them.

@@ -1,4 +1,4 @@
-"""What an option is, as data: flags, where its value goes, how its text is read."""
+"""An option as data: flags, where its value goes, how its text is read."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Option(Record):
 
     @property
     def value_name(self) -> str:
-        """What stands for the value in the help."""
+        """The placeholder of the value in the help."""
         if self.metavar or not self.kind:
             return self.metavar
         return "|".join(self.choices) or _METAVARS.get(self.kind, f"<{self.dest}>")

@@ -221,7 +221,7 @@ def print_lines(lines: Sequence[str]) -> None:
 
 
 def print_changes(kind: str, name: str, rows: Any) -> None:
-    """What a modification changed: ``[[setting, new value], ...]``; nothing for none."""
+    """Print the changes of a modification: ``[[setting, new value], ...]``; nothing for none."""
     if rows:
         print(f"Modified {kind} {name}")
         print_lines([f" - {setting} -> {new}" for setting, new in rows])

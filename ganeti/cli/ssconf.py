@@ -1,4 +1,4 @@
-"""What this node knows about its cluster without asking anybody: the ``ssconf_*`` files."""
+"""Facts about the cluster that this node has in its ``ssconf_*`` files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a configuration answers to each kind of request. Pure.
+"""The answer to each kind of request, from a configuration. Pure.
 
 Secrets are replaced by ``<redacted>``, as packets are signed but not encrypted.
 """

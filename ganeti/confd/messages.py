@@ -1,4 +1,4 @@
-"""What goes over the wire: four bytes, then JSON with a signed inner message. Pure.
+"""Messages on the wire: four bytes, then JSON with a signed inner message. Pure.
 
 A packet is ``plj0{"msg": text, "salt": text, "hmac": hex}``; the HMAC-SHA1 covers salt and message,
 its key are the bytes of ``hmac.key``. The salt of a request is the time, that of a reply is the
@@ -51,7 +51,7 @@ class Kind(IntEnum):
 
 
 class Status(IntEnum):
-    """What became of a request."""
+    """The result of a request."""
 
     OK = 0
     ERROR = 1

@@ -26,7 +26,7 @@ STAMPS = frozenset(("serial_no", "mtime"))
 
 
 class Author(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who changes something: a job, a user, and the reason given."""
+    """The author of a change: a job, a user, and the reason."""
 
     job: int = 0
     user: str = ""

@@ -1,4 +1,4 @@
-"""What journal records changed, object by object and key by key, without secrets. Pure.
+"""The changes in journal records, by object and key, without secrets. Pure.
 
 A difference is ``{"kind", "uuid", "name", "change"}`` with ``change`` added, removed or changed.
 A changed object has ``keys``: a list of ``{"key", "old", "new"}``, where the key of a nested value
@@ -46,7 +46,7 @@ class Touch:
 
     @property
     def names(self) -> list[str]:
-        """What the object is called after the change, and before it if that was different."""
+        """The name of the object after the change, and before it if that was different."""
         found = [name_of(self.container, values) for values in (self.new, self.old) if values]
         return list(dict.fromkeys(name for name in found if name))
 

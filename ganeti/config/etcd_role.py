@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 def open_store(config: Config, paths: Paths) -> RoleStore | None:
-    """What decides about the master in place of the nodes; None where they vote."""
+    """Open the store that decides about the master; None where the nodes vote."""
     if config.cluster.master_vote is None:
         return None
     return EtcdRole(paths.etcd_settings, config.cluster.uuid)

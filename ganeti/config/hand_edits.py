@@ -21,7 +21,7 @@ _SHOWN = 60
 
 
 def describe(old: object, new: object) -> list[str]:
-    """What differs, one line for each object that came or went and for each key. Pure.
+    """The differences, one line for each added or removed object and for each key. Pure.
 
     Values of secrets are not shown.
     """
@@ -107,6 +107,6 @@ def _describe_restore(paths: Paths) -> str:
 
 
 def describe_edit(paths: Paths, new: object) -> list[str] | None:
-    """What an edit changed; None when what was there before is not known."""
+    """The changes of an edit; None when the content before it is not known."""
     previous = sealed_file.read_previous(paths.config_file)
     return None if previous is None else describe(jsonio.loads(previous), new)

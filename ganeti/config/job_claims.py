@@ -1,4 +1,4 @@
-"""What running jobs have claimed: names, addresses, DRBD minors and memory. Memory only.
+"""Claims of running jobs: names, addresses, DRBD minors, memory. They are not stored.
 
 Claims are released with the job; by then they are in the configuration, or not needed.
 """

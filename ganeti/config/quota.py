@@ -18,7 +18,7 @@ _UNITS = {"instances": "", "memory": " MiB", "vcpus": "", "disk": " MiB"}
 
 
 def usage(config: Config, limits: Limits) -> dict[str, int]:
-    """What all instances and disks in the limits have together, reservations included."""
+    """The sums over all instances and disks in the limits, reservations included."""
     scope = Scope(config, limits)
     owned = [item for item in config.instances.values() if scope.has_instance(item)]
     backend = [config.beparams(item) for item in owned]

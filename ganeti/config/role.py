@@ -50,7 +50,7 @@ class Role:
         self.held: Held | None = None
 
     def read(self) -> Record:
-        """What the store says now; RemoteError if it does not answer."""
+        """Read the store; RemoteError if it does not answer."""
         return self.store.read(Deadline(PATIENCE, self._clock))
 
     def take(self, lowest: int, seconds: int, *, force: bool = False, patience: float = 0.0) -> int:

@@ -1,4 +1,4 @@
-"""Where the copies of disks are that belong to snapshots. Pure."""
+"""The places of the copies of disks in snapshots. Pure."""
 
 from __future__ import annotations
 

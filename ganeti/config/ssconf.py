@@ -110,7 +110,7 @@ def _has_other_facts(old: Mapping[U, Item], new: Mapping[U, Item]) -> bool:
 
 
 def _facts(item: Instance | Disk | Network) -> tuple[object, ...]:
-    """What the files have of an object."""
+    """The facts of an object that the files have."""
     if isinstance(item, Instance):  # with the node goes the group, which may say something else
         ha = item.beparams.get("ha")
         return (item.name, ha, item.primary_node, item.disks, *repair_tags.select(item.tags))

@@ -1,4 +1,4 @@
-"""What can be wrong in a configuration, found without asking anybody. Pure."""
+"""The problems of a configuration that can be found in it alone. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def find_lost_instances(config: Config) -> dict[str, str]:
 
 
 def defects(config: Config) -> list[str]:
-    """What is wrong besides lost nodes and instances, one sentence each."""
+    """The problems besides lost nodes and instances, one sentence each."""
     return [
         *_cluster(config),
         *_nodes(config),

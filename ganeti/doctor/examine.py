@@ -27,7 +27,7 @@ def examine_all(where: Paths, wish: Wish, programs: Software) -> Iterator[Findin
 
 
 def before_joining(where: Paths) -> list[Finding]:
-    """What would break ``gnt-cluster init`` and ``gnt-node add`` here; only failures."""
+    """Failures that would break ``gnt-cluster init`` and ``gnt-node add`` here."""
     programs = software.read(where, imports=False)
     net = network.read(where, Wish(), ask_others=False)
     found = [
@@ -41,7 +41,7 @@ def before_joining(where: Paths) -> list[Finding]:
 
 
 def before_cluster(where: Paths, wish: Wish) -> list[Finding]:
-    """What would break a new cluster with these settings; only failures."""
+    """Failures that would break a new cluster with these settings."""
     found = [
         *kernel_checks.drbd(kernel.read(where, Wish(templates=wish.templates)), wish),
         *storage_checks.volume_group(storage.read(where, wish), wish),
@@ -51,7 +51,7 @@ def before_cluster(where: Paths, wish: Wish) -> list[Finding]:
 
 
 def before_running(where: Paths, wish: Wish) -> list[Finding]:
-    """What instances of a cluster would miss here; only failures."""
+    """Failures that instances of a cluster would have here."""
     machine = kernel.read(where, wish)
     found = [
         *kernel_checks.drbd(machine, wish),
@@ -74,6 +74,6 @@ def refuse(found: list[Finding]) -> None:
 
 
 def clock(other: str, ahead: float) -> list[Finding]:
-    """What is wrong with the clock of this server, when that of another is so far ahead."""
+    """The problem of the clock of this server, when that of another is so far ahead."""
     finding = network_checks.clock(other, ahead)
     return [] if finding is None or abs(ahead) <= constants.MAX_CLOCK_SKEW else [finding]

@@ -1,4 +1,4 @@
-"""What a check says: one line, with what to do about it."""
+"""Findings of checks: one line each, with what to do about it."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ def fail(check: str, text: str, remedy: str) -> Finding:
 
 
 def failures(found: Iterable[Finding]) -> list[Finding]:
-    """Those that have failed."""
+    """The findings that are failures."""
     return [finding for finding in found if finding.level is Level.FAIL]

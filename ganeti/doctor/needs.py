@@ -1,4 +1,4 @@
-"""What a cluster needs on its servers, by its configuration."""
+"""The needs of a cluster on its servers, by its configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ganeti.storage.registry import volume_templates
 
 
 def derive(config: Config) -> Wish:
-    """What each node needs that runs instances. Pure."""
+    """The needs of each node that runs instances. Pure."""
     cluster = config.cluster
     templates = tuple(cluster.enabled_disk_templates)
     return Wish(
@@ -41,7 +41,7 @@ def _bridges(config: Config) -> Iterator[str]:
 
 
 def here(where: Paths) -> Wish | None:
-    """What the cluster of this node needs; None where its configuration is not."""
+    """The needs of the cluster of this node; None where its configuration is missing."""
     try:
         return derive(store.read_config(where, edited=True))
     except (errors.GanetiError, OSError):

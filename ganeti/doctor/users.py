@@ -21,7 +21,7 @@ def find_missing() -> list[list[str]]:
 
 
 def commands(users: set[str], groups: Mapping[str, set[str]]) -> Iterator[list[str]]:
-    """What creates the users and groups that are missing. Pure."""
+    """The commands that create missing users and groups. Pure."""
     for group in (constants.DAEMONS_GROUP, *USERS):
         if group not in groups:
             yield ["groupadd", "--system", group]

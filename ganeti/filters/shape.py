@@ -1,4 +1,4 @@
-"""What a filter says about names and about the fields it needs, without looking at a row."""
+"""The names and fields in a filter, found without looking at a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the files of an OS definition say."""
+"""The files of an OS definition."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _NETWORK = {
 def common(
     definition: OsDefinition, osparams: Mapping[str, object], *, debug: int = 0
 ) -> Environment:
-    """What every script gets, and all that ``verify`` gets.
+    """The variables of every script; ``verify`` gets no others.
 
     Raises:
         OpPrereqError: a value that cannot be in an environment (it has a zero byte).

@@ -153,7 +153,7 @@ def _text(name: str, value: object) -> str:
 
 
 def parse(text: str) -> ExportConfig:
-    """What a file says.
+    """Parse the text of such a file.
 
     Raises:
         OpPrereqError: (ENVIRON) it is not such a file, or of a version that is not known.

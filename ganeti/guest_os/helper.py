@@ -144,7 +144,7 @@ echo "ganeti-helper: files $count, bytes $size"
 
 
 class Archive(NamedTuple):
-    """What a helper guest has written to the disk for files."""
+    """The archive that a helper guest has written to the disk for files."""
 
     files: int
     #: bytes
@@ -152,7 +152,7 @@ class Archive(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a helper guest printed."""
+    """The output of a helper guest."""
 
     began: bool
     #: exit code of what it ran; None: it printed none

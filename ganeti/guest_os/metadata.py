@@ -1,4 +1,4 @@
-"""What a node keeps for its guests to read over the network between guests and their nodes.
+"""Metadata that a node keeps for its guests, which read it over the network.
 
 The node daemon writes it and ``ganeti-metad`` serves it. Values may be secret, so it lies where
 root alone reads it, and in memory only: ``<run>`` is gone after a reboot. The name of a file is

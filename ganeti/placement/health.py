@@ -15,7 +15,7 @@ from ganeti.placement.use import NOWHERE, Bools
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What is wrong; all zero is well."""
+    """Counts of problems; all zero is well."""
 
     #: online nodes without the memory to start what they are the secondary of
     nodes_failing: int
@@ -57,7 +57,7 @@ def examine(layout: Layout, *, stuck: bool = True) -> Health:
 
 
 def findings(layout: Layout) -> list[str]:
-    """What is wrong, with the names that the counts are about."""
+    """The problems, with the names that the counts are about."""
     board = layout.board
     found: list[str] = []
     for i, node in enumerate(board.nodes):

@@ -43,7 +43,7 @@ AFTER = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What moves are tried.
+    """Limits of the moves that are tried.
 
     ``instances``: only these names; ``frozen``: never these. ``evacuate``: only instances with a
     node that is offline. ``vcpu_ratio`` replaces that of the policies; ``disk_ratio`` is the share

@@ -22,7 +22,7 @@ _SHOWN = 8
 
 
 class Dimension(StrEnum):
-    """What can be missing on a node."""
+    """A resource that can be missing on a node."""
 
     MEMORY = "memory"
     #: memory that is free, but reserved for the instances of a node that fails
@@ -103,7 +103,7 @@ class GroupRefusal:
 
 
 class Change(StrEnum):
-    """What would make an instance fit."""
+    """A change that would make an instance fit."""
 
     REMOVE_RESERVATION = "stop reserving"
     MOVE = "move"

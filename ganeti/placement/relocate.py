@@ -34,7 +34,7 @@ class Leave(StrEnum):
 
 
 class Verb(StrEnum):
-    """What one step of a move does."""
+    """The kind of one step of a move."""
 
     #: move the running guest; one that is down, or without its primary node, fails over
     MIGRATE = "migrate"

@@ -34,7 +34,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Squeeze:
-    """What to do with one group."""
+    """The plan for one group."""
 
     group: Group
     #: names of nodes that could be switched off (fullest first), and of those that could come back

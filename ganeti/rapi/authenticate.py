@@ -149,7 +149,7 @@ class Authenticator:
     # one request
 
     def __call__(self, header: str | None, address: str) -> Identity:
-        """Who sends this header from this address. May take a moment for a slow password.
+        """The user of this header from this address. May take a moment for a slow password.
 
         Raises:
             AuthenticationError: nobody, or not the one it says.
@@ -201,7 +201,7 @@ class Authenticator:
         return KnownToken(found.id, found.fingerprint)
 
     def identify(self, backing: Backing) -> Identity | None:
-        """Who has logged in as long as the user's line, token or rule is unchanged; else None."""
+        """The user of a session while the line, token or rule is unchanged; else None."""
         match backing:
             case Password():
                 line = self._users.find(backing.user)

@@ -1,4 +1,4 @@
-"""What backs a session: the facts of a log-in by which it is asked again who somebody is.
+"""The facts of a log-in by which the user of a session is identified again.
 
 They hold no password, token or key, so they may be written to a file.
 """

@@ -82,7 +82,7 @@ class Consoles:
             line.end(GOING_AWAY, "the remote API stops")
 
     def list_open(self, instance: str) -> list[JsonObject]:
-        """Who looks at the consoles of an instance."""
+        """The viewers of the consoles of an instance."""
         now, wall = SYSTEM.monotonic(), SYSTEM.now()
         return [
             {

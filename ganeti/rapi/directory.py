@@ -57,7 +57,7 @@ class Directory:
         return self._settings() is not None
 
     def identify(self, person: Listed) -> Identity | None:
-        """Who somebody is by the settings now; None without rights, or in another directory."""
+        """The user by the present settings; None without rights, or in another directory."""
         now = self._settings()
         if now is None or (now.url, now.user_dn, now.user_base) != (
             person.url,

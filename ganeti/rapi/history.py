@@ -1,4 +1,4 @@
-"""Who changed what in the configuration, when and in which job."""
+"""The history of the configuration: changes with user, time and job."""
 
 from __future__ import annotations
 

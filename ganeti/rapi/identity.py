@@ -1,4 +1,4 @@
-"""Who makes a request and what that one may do; pure."""
+"""The user of a request, and the permissions of that user; pure."""
 
 from __future__ import annotations
 

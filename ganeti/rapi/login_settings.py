@@ -39,7 +39,7 @@ S = TypeVar("S", bound="_Settings")
 
 
 class _Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What both kinds of services have."""
+    """Settings of both kinds of services."""
 
     groups: Groups
     #: file with certificates that verify the server; unset for those of the system
@@ -99,7 +99,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def parse(text: str) -> Settings:
-    """What a file says.
+    """Parse the text of a settings file.
 
     Raises:
         ParseError: it cannot be used; the text begins with the line, and holds no secret.

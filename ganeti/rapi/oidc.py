@@ -135,7 +135,7 @@ class Providers:
         self._known: dict[tuple[str, str | None], _Facts] = {}
 
     def list_methods(self) -> list[dict[str, str]]:
-        """What the log-in page shows of them."""
+        """The providers as the log-in page shows them."""
         return [
             {"name": "oidc", "title": item.title or name, "url": f"/2/oidc/{name}/login"}
             for name, item in sorted(self._settings().items())
@@ -198,7 +198,7 @@ class Providers:
         return made
 
     def identify(self, backing: Provided) -> Identity | None:
-        """Who it is by the settings now; another provider of the name is none."""
+        """The user by the present settings; None if the name is of another provider now."""
         now = self._settings().get(backing.provider)
         if now is None or (now.issuer, now.client_id) != (backing.issuer, backing.client_id):
             return None
@@ -229,7 +229,7 @@ class Providers:
             self._places.release()
 
     def _learn(self, settings: OidcSettings) -> _Facts:
-        """What the provider says of itself, at most an hour old."""
+        """The provider's description of itself, at most an hour old."""
         known = self._known.get(_key(settings))
         now = self._clock.monotonic()
         if known is not None and now - known.read < FRESH:

@@ -56,7 +56,7 @@ class TokenSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Token(TokenSettings, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of a token."""
+    """The record of a token."""
 
     id: str
     name: str
@@ -100,7 +100,7 @@ class Tokens:
         return iter(self._by_id.values())
 
     def check(self, text: str, now: float) -> Identity | None:
-        """Who has this token; None when it is unknown, wrong or over."""
+        """The user of this token; None when it is unknown, wrong or over."""
         found = self.find(text, now)
         return None if found is None else found.identity
 
@@ -110,7 +110,7 @@ class Tokens:
         return None if found is None or found.expired(now) else found
 
     def find(self, text: str, now: float) -> Token | None:
-        """What is kept of this token; None when it is unknown, wrong or over."""
+        """The record of this token; None when it is unknown, wrong or over."""
         match = _TOKEN.fullmatch(text)
         if match is None:
             return None

@@ -76,7 +76,7 @@ class WaitingRoom:
 
 @dataclass(frozen=True)
 class Question:
-    """What a client wants to know of a job.
+    """The question of a client about a job.
 
     Without ``fields`` it waits for the end of the job and gets the whole of it; else for a change
     of the fields against ``values``, or a log entry after ``serial``.

@@ -79,7 +79,7 @@ def user_of(call: Call) -> str:
 
 
 def reason_trail(call: Call) -> list[list[object]]:
-    """Who asked and why, as entries of a job's reason trail."""
+    """User and reason, as entries of a job's reason trail."""
     now = nanoseconds(SYSTEM.now())
     given = call.query.get(REASON.name)
     source = f"gnt:library:rlib2:{handler_name(call.route.path)}"

@@ -46,7 +46,7 @@ Method = Callable[Concatenate[NodeCalls, P], T]
 
 @dataclass(frozen=True)
 class Answer(Generic[T]):
-    """What became of a call to one node: a value, or an error."""
+    """The result of a call to one node: a value, or an error."""
 
     node: Node
     value: T | None = None

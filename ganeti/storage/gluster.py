@@ -241,6 +241,6 @@ def find_mounted_source(text: str, directory: Path) -> str | None:
 
 
 def address(place: GlusterParams, path: str) -> str:
-    """What QEMU opens. Pure."""
+    """The address that QEMU opens. Pure."""
     host = f"[{place.host}]" if ":" in place.host else place.host
     return f"gluster://{host}:{place.port}/{place.volume}/{path}"

@@ -23,7 +23,7 @@ from ganeti.storage import measure
 
 @dataclass(frozen=True)
 class Traits:
-    """What a template can do; facts, not behaviour."""
+    """The abilities of a template; facts, not behaviour."""
 
     #: data is kept on more than one node by the template itself (DRBD)
     mirrored: bool = False
@@ -64,7 +64,7 @@ _UNKNOWN_NODE = NodeUuid("")
 
 @dataclass(frozen=True)
 class Environment:
-    """What a driver knows of its node."""
+    """The facts that a driver has of its node."""
 
     paths: Paths
     #: uuid of this node

@@ -198,7 +198,7 @@ def argv(user: str, *words: str) -> list[str]:
 
 
 def address(pool: str, image: str, user: str) -> str:
-    """What QEMU opens. Pure."""
+    """The address that QEMU opens. Pure."""
     return f"rbd:{pool}/{image}" + (f":id={user}" if user else "")
 
 

@@ -98,7 +98,7 @@ def parser() -> argparse.ArgumentParser:
 
 @dataclass
 class Result:
-    """What became of a step."""
+    """The result of a step."""
 
     name: str
     seconds: list[float] = field(default_factory=list)

@@ -10,7 +10,7 @@ from ganeti.base.json_types import JsonObject
 
 @dataclass(frozen=True)
 class Wish:
-    """What the options say."""
+    """The options."""
 
     os: str
     template: str
@@ -31,7 +31,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Ability:
-    """What disks and hypervisor can do."""
+    """The abilities of disks and hypervisor."""
 
     mirrored: bool
     shared: bool

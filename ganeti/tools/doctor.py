@@ -93,7 +93,7 @@ def _examine(where: paths.Paths, options: argparse.Namespace, programs: Software
 
 
 def _wish(where: paths.Paths, options: argparse.Namespace) -> Wish:
-    """What the cluster needs; options go before its configuration.
+    """The needs of the cluster; options go before its configuration.
 
     Raises:
         OpPrereqError: an option names something that there is not.

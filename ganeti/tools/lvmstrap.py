@@ -130,7 +130,7 @@ def _walk(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _user(part: Mapping[str, object]) -> str:
-    """Who uses a device, as far as lsblk knows."""
+    """The user of a device, as far as lsblk knows it."""
     if part.get("mountpoint"):
         return f"{part['path']} is mounted on {part['mountpoint']}"
     if part["type"] not in ("disk", "part"):

@@ -27,7 +27,7 @@ _NEEDS_WORK = (
 
 @dataclass(frozen=True)
 class Ended:
-    """What a node told."""
+    """A report of a node about a guest that ended."""
 
     node: str
     instance: str

@@ -1,4 +1,4 @@
-"""What the watcher remembers of a node group from run to run: attempts, and boots of nodes.
+"""The memory of the watcher about a node group: attempts, and boots of nodes.
 
 ``watcher.<group>.data`` is JSON: ``{"instance": {name: {restart_count, restart_when, cleanup_count,
 cleanup_when}}, "node": {name: {bootid}}}``, as in Ganeti: the file stays valid over an upgrade.

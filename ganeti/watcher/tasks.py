@@ -1,4 +1,4 @@
-"""What the watcher does: on each node, then on the master node, one after the other.
+"""Tasks of the watcher: on each node, then on the master node, one after the other.
 
 A task of the master gets a :class:`~ganeti.upkeep.round.Round`, asks the master over LUXI and
 submits jobs. It may fail: the others are done all the same. To add one, write a function in a

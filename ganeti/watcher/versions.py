@@ -25,7 +25,7 @@ _CLUSTER = 4 * 3600.0
 
 
 class Action(Enum):
-    """What the watcher does about versions."""
+    """An action of the watcher about versions."""
 
     NOTHING = "nothing"
     #: go on with an upgrade whose process is gone
@@ -44,7 +44,7 @@ def decide(
     active: Version | None,
     installed: bool,
 ) -> Action:
-    """What is to be done on this node. Pure.
+    """The action that is due on this node. Pure.
 
     ``intent`` is of an unfinished upgrade, None while somebody is at work on it; one that gave up
     with a message (pid 0) waits for the administrator. ``cluster`` is the version that the master

@@ -135,7 +135,7 @@ def show_info(call: Call) -> None:
 
 
 def _reservations(call: Call) -> list[info.Pair]:
-    """What is kept for instances that do not exist yet; nothing when there are none."""
+    """Reservations; nothing when there are none."""
     fields = ["be/maxmem", "be/vcpus", "disk_usage", "expires"]
     rows = call.client.query("instance", fields, ["?", "forthcoming"]).data
     if not rows:

@@ -1,4 +1,4 @@
-"""What all commands that create an instance have in common: options, and the opcode's fields."""
+"""Options and fields of the opcode for all commands that create an instance."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def _backend(actual: Mapping[str, object], own: Mapping[str, object]) -> JsonObj
 
 
 def _vnc_address(item: Mapping[str, Any]) -> str:
-    """Where the VNC display is; empty if there is none."""
+    """The address of the VNC display; empty if there is none."""
     bound = item["hv_actual"].get("vnc_bind_address")
     port = item.get("network_port")
     if not bound:
@@ -226,7 +226,7 @@ def _disk(disk: Mapping[str, Any], otherwise: str, *, child: bool = False) -> li
 
 
 def _place(disk: Mapping[str, Any]) -> list[info.Pair]:
-    """Where a disk is; the key that its nodes share stays out of it."""
+    """The place of a disk, without the secret that its nodes share."""
     drbd = disk["drbd_info"]
     if drbd:
         return [

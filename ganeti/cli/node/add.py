@@ -136,7 +136,7 @@ def prepare(
 
 
 def _needs() -> JsonObject | None:
-    """What instances of this cluster need on a server."""
+    """The needs of instances of this cluster on a server."""
     from dataclasses import asdict
 
     from ganeti.doctor import needs
@@ -146,7 +146,7 @@ def _needs() -> JsonObject | None:
 
 
 def _request(name: str, address: str, cluster_name: str) -> JsonObject:
-    """What the program on the server needs; holds private keys."""
+    """The request to the program on the server; holds private keys."""
     from ganeti.net import certs
 
     where = paths.current()

@@ -31,7 +31,7 @@ class Accepted(msgspec.Struct, kw_only=True):
 
 
 def accept(raw: object) -> Accepted:
-    """What this version makes of the content of a ``config.data``. Pure.
+    """Convert the content of a ``config.data`` to this version. Pure.
 
     Raises:
         ConfigurationError: it cannot use it; the text names the path of what is wrong.
@@ -46,7 +46,7 @@ def accept(raw: object) -> Accepted:
 
 
 def decode(text: str) -> Accepted:
-    """What another version printed; ConfigurationError for anything else."""
+    """Decode the output of another version; ConfigurationError for anything else."""
     try:
         return typed.decode(text, Accepted)
     except msgspec.DecodeError as err:

@@ -1,4 +1,4 @@
-"""What was changed in a configuration, for people."""
+"""A report of the changes in a configuration, for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHOWN = 60
 
 
 class Kind(StrEnum):
-    """What happened to a key."""
+    """The kind of change of a key."""
 
     ADDED = "added"
     CHANGED = "changed"

@@ -111,7 +111,7 @@ def _make_error(path: str, wanted: str, value: object) -> errors.ConfigurationEr
 
 
 def label(obj: Mapping[str, object], key: str) -> str:
-    """What people call an object: its name, else its key in the container."""
+    """The label of an object: its name, else its key in the container."""
     name = obj.get("name")
     return name if isinstance(name, str) and name else key
 

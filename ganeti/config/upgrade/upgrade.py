@@ -64,7 +64,7 @@ def upgrade(raw: Any, *, newer: bool = False) -> Upgraded:
 
 
 def problems(config: Config) -> list[str]:
-    """What is wrong in an upgraded configuration, a sentence each.
+    """The problems of an upgraded configuration, a sentence each.
 
     Certificates of master candidates are not checked: until 2.10 there were none, and nodes get
     ours when they are taken into the cluster again.

@@ -24,7 +24,7 @@ def check(facts: Kernel, wish: Wish) -> Iterator[Finding]:
 
 
 def hypervisors(facts: Kernel) -> Iterator[Finding]:
-    """What the drivers of the wanted hypervisors say."""
+    """The answers of the drivers of the wanted hypervisors."""
     for name, problem in facts.hypervisors.items():
         if problem:
             yield fail("hypervisor", f"{name} cannot be used here", problem)

@@ -152,7 +152,7 @@ def _clocks(peers: list[Peer]) -> Iterator[Finding]:
 
 
 def clock(other: str, ahead: float) -> Finding | None:
-    """What is wrong with the clock, if that of another node is so many seconds ahead of it."""
+    """The problem of the clock when that of another node is so many seconds ahead."""
     if abs(ahead) < _NOTICEABLE:
         return None
     text = f"the clock of {other} is {_time(abs(ahead))} {'ahead' if ahead > 0 else 'behind'}"

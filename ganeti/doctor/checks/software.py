@@ -41,7 +41,7 @@ def check(facts: Software, wish: Wish, stage: Stage) -> Iterator[Finding]:
 
 
 def basics(facts: Software) -> Iterator[Finding]:
-    """What must be right before anything else can be checked."""
+    """Checks that must pass before all others."""
     shown = ".".join(map(str, facts.python))
     if facts.python[:2] < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
@@ -59,7 +59,7 @@ def basics(facts: Software) -> Iterator[Finding]:
 
 
 def _flaw(library: Library) -> str:
-    """What is wrong with a library, empty if nothing is."""
+    """The problem of a library, empty without one."""
     if library.version is None:
         return "is not installed"
     if library.problem:

@@ -1,4 +1,4 @@
-"""Who listens on which port, by the tables of the kernel."""
+"""Processes and the ports on which they listen, by the tables of the kernel."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def owner(inode: int) -> int | None:
 
 
 def program(pid: int) -> str:
-    """What a process is called, by its command line without the interpreter."""
+    """The name of a process, by its command line without the interpreter."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:

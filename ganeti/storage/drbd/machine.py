@@ -47,7 +47,7 @@ class State(NamedTuple):
 
 
 class Step(StrEnum):
-    """What can be done to a device; each is a command or two of the version in use."""
+    """A step of work on a device; each is a command or two of the version in use."""
 
     NEW = "new"
     ATTACH = "attach"

@@ -68,7 +68,7 @@ def hide_secrets(argv: Sequence[str]) -> list[str]:
 
 
 def reason(stderr: str, code: int) -> str:
-    """What a command complained of, in one line. Pure."""
+    """The error message of a command, in one line. Pure."""
     lines = [line.strip() for line in stderr.splitlines()]
     messages = [line for line in lines if line and line not in _NOISE]
     return "; ".join(messages[-4:]) or f"exit code {code}"

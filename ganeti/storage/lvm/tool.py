@@ -58,7 +58,7 @@ def _environment() -> dict[str, str]:
 
 
 def reason(stderr: str, code: int) -> str:
-    """What a tool complained of, without its warnings unless there is nothing else. Pure."""
+    """The error message of a tool, without its warnings unless there is nothing else. Pure."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     plain = [line for line in lines if not line.startswith("WARNING:")]
     return "; ".join((plain or lines)[-3:]) or f"exit code {code}"
