@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import tarfile
 import time
@@ -30,6 +31,7 @@ pytestmark = [
 CREATE = """#!/bin/sh
 set -e
 echo "links: $(ls /sys/class/net | tr '\\n' ' ')"
+echo "kernel: $(cat /proc/cmdline)"
 wget -q -O - http://169.254.169.254/ganeti/latest/os/parameters.json
 echo
 wget -q -O - http://169.254.169.254/ganeti/latest/meta_data.json
@@ -104,6 +106,8 @@ def test_helper_guest_installs_asks_its_node_and_zeroes(instance: Cluster) -> No
     assert '{"word":["known","public"]}' in text
     assert f'"name": "{NAME}"' in text.replace('":"', '": "')
     assert "links: eth0 lo" in text
+    # without it the kernel panics on a node with much load
+    assert re.search(r"^kernel: .*no_timer_check", text, re.MULTILINE)
     [disk] = instance.paths().shared_file_storage.resolve().rglob("*disk0")
     assert debugfs(disk, "cat kept") == f"word known of {NAME}\n"
     assert b"deleted and still there" in disk.read_bytes()
