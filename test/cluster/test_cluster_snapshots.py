@@ -175,6 +175,8 @@ def test_a_revert_that_was_cut_off_is_repeated_before_the_guest_starts(
     assert refused.code == 1
     assert f"gnt-instance snapshot revert {DB} clean" in refused.err
     assert "mixture" in cluster.gnt("instance snapshot remove", DB, "clean").err
+    named = cluster.gnt("cluster verify").out
+    assert f"mixture until this ends: gnt-instance snapshot revert {DB} clean" in named
     cluster.ok("instance snapshot revert", DB, "clean")
     cluster.ok("instance startup", DB)
     cluster.ok("instance shutdown --timeout=0", DB)

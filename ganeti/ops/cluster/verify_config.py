@@ -10,6 +10,7 @@ from ganeti.opcodes.cluster import OpClusterVerifyConfig
 from ganeti.ops import locks
 from ganeti.ops.operation import Operation
 from ganeti.ops.planning import images as image_rules
+from ganeti.ops.planning import snapshots
 from ganeti.ops.verification import certificates, images
 from ganeti.ops.verification.report import Report
 
@@ -66,6 +67,11 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
                     "its creation was interrupted; remove what is left of it with gnt-disk remove"
                     f" {disk.uuid}",
                 )
+        for instance in ctx.config.instances.values():
+            if instance.name in busy:
+                continue
+            for text in snapshots.list_interrupted(instance):
+                report.error("EINSTANCELAYOUT", "instance", instance.name, text)
         for instance in ctx.config.forthcoming:
             handle = instance.handle
             if handle in busy:

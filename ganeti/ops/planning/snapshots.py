@@ -53,10 +53,7 @@ def find_ready(instance: Instance, name: str) -> Snapshot:
     """Like :func:`find`; OpPrereqError also for one whose making did not end."""
     found = find(instance, name)
     if found.creating is not None:
-        raise errors.make_state_error(
-            f"job {found.creating} was interrupted while it made snapshot '{found.name}'; remove"
-            f" what is left of it: gnt-instance snapshot remove {instance.name} {found.name}"
-        )
+        raise errors.make_state_error(_explain_part(instance, found))
     return found
 
 
@@ -155,8 +152,29 @@ def check_complete(instance: Instance) -> None:
     """Refuse to start a guest on disks that were reverted in part; OpPrereqError."""
     for each in instance.snapshots:
         if each.reverting is not None:
-            raise errors.make_state_error(
-                f"job {each.reverting} was interrupted while it reverted instance"
-                f" {instance.name} to snapshot '{each.name}'; the disks are a mixture until this"
-                f" ends: gnt-instance snapshot revert {instance.name} {each.name}"
-            )
+            raise errors.make_state_error(_explain_mixture(instance, each))
+
+
+def _explain_mixture(instance: Instance, snapshot: Snapshot) -> str:
+    return (
+        f"job {snapshot.reverting} was interrupted while it reverted instance"
+        f" {instance.name} to snapshot '{snapshot.name}'; the disks are a mixture until this"
+        f" ends: gnt-instance snapshot revert {instance.name} {snapshot.name}"
+    )
+
+
+def _explain_part(instance: Instance, snapshot: Snapshot) -> str:
+    return (
+        f"job {snapshot.creating} was interrupted while it made snapshot '{snapshot.name}'; remove"
+        f" what is left of it: gnt-instance snapshot remove {instance.name} {snapshot.name}"
+    )
+
+
+def list_interrupted(instance: Instance) -> list[str]:
+    """A text for each snapshot that is half made or half copied back, with the command."""
+    made = [each for each in instance.snapshots if each.creating is not None]
+    reverted = [each for each in instance.snapshots if each.reverting is not None]
+    return [
+        *(_explain_part(instance, each) for each in made),
+        *(_explain_mixture(instance, each) for each in reverted),
+    ]
