@@ -17,6 +17,7 @@ from ganeti.hypervisor.interface import Moment
 from ganeti.model.backup import Mode
 from ganeti.model.enums import Consistency
 from ganeti.net import nbd
+from ganeti.node.backup_desk import READ
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.rpc.objects import NodeDisk, NodeInstance
@@ -55,17 +56,26 @@ class Sources:
 
     def end_interrupted(self) -> None:
         """Let guests go whose backup ended with an earlier node daemon, and remove its files."""
-        for mark in self._context.paths.backup_work.glob(f"*/{_HYPERVISOR}"):
-            work = mark.parent
+        for work in self._context.paths.backup_work.glob("*"):
+            if work.name.endswith(READ):
+                continue
             try:
-                driver = self._context.hypervisor(files.read_text(mark))
-                if isinstance(driver, Freezing):
-                    driver.thaw_disks(work.name, work, None, keep=False)
+                self._thaw(work)
+                served.end_left(work)
             except (errors.GanetiError, OSError) as err:
                 log.warning("the backup of %s that was cut off is not ended: %s", work.name, err)
                 continue
             shutil.rmtree(work, ignore_errors=True)
             log.info("ended the backup of %s that was cut off", work.name)
+
+    def _thaw(self, work: Path) -> None:
+        """Let the guest go, if one can be frozen."""
+        try:
+            driver = self._context.hypervisor(files.read_text(work / _HYPERVISOR))
+        except FileNotFoundError:
+            return
+        if isinstance(driver, Freezing):
+            driver.thaw_disks(work.name, work, None, keep=False)
 
     @contextlib.contextmanager
     def freeze(

@@ -1,0 +1,109 @@
+"""Daemons are killed while backups are made or restored.
+
+Nothing half made stays, or ``gnt-cluster verify`` names it and what cleans it. A table of checksums
+that is a FIFO keeps a backup or a restore where it is until the table is written into it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from backup_copies import find_left
+from local_cluster import Cluster, copy_cluster, tool
+from test_cluster_moves import kill_noded
+from waiting import wait_for
+
+from ganeti.backup import served
+from ganeti.base import process
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("qemu-nbd") and shutil.which("qemu-img")),
+    reason="qemu-nbd or qemu-img is not installed",
+)
+NAME = "web1.example.com"
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with copy_cluster(1) as made:
+        assert made.add(NAME, "--no-start", node="node1").code == 0
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def prepare(cluster: Cluster) -> Iterator[None]:
+    """The instance is stopped, with one backup of what it has; afterwards nothing is left."""
+    cluster.gnt("instance shutdown --timeout=0", NAME)
+    with find_disk(cluster).open("r+b") as disk:
+        disk.write(os.urandom(3 * MIB))
+    cluster.ok("backup run --full", NAME)
+    cluster.ok("backup prune --keep-last=1", NAME)
+    yield
+    assert find_left(cluster, "node1") == []
+    cluster.ok("cluster verify")
+
+
+def find_disk(cluster: Cluster) -> Path:
+    [path] = (cluster.paths().file_storage / NAME).resolve().iterdir()
+    return path
+
+
+def find_tables(cluster: Cluster) -> list[Path]:
+    """Tables of checksums in the repository, that of the newest backup last."""
+    return sorted((cluster.paths().backups / NAME).glob("*.sums"))
+
+
+class Held:
+    """A backup or restore that waits for its table of checksums."""
+
+    def __init__(self, cluster: Cluster, line: str) -> None:
+        self.table = find_tables(cluster)[-1]
+        self._content = self.table.read_bytes()
+        self.table.unlink()
+        os.mkfifo(self.table)
+        ran = cluster.ok(f"{line} --submit --print-jobid", NAME)
+        self.job = ran.out.split()[-1]
+        wait_for(self._is_read, "the table to be read")
+
+    def _is_read(self) -> bool:
+        try:
+            self._end = os.open(self.table, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return False
+        return True
+
+    def mend(self) -> None:
+        """The table is a file again."""
+        self.table.unlink()
+        self.table.write_bytes(self._content)
+
+
+@pytest.mark.parametrize("line", ["backup run", "backup restore -f", "backup verify"])
+def test_a_killed_node_daemon_leaves_nothing_once_it_is_back(cluster: Cluster, line: str) -> None:
+    held = Held(cluster, line)
+    work = cluster.paths().backup_work
+    [directory] = work.iterdir()
+    # a server whose client was killed before it had connected
+    argv = served.build_argv(
+        str(find_disk(cluster)),
+        "raw",
+        str(directory / "a.sock"),
+        str(directory / "a.pid"),
+        write=False,
+    )
+    subprocess.run(argv, check=True)
+    server = int((directory / "a.pid").read_text())
+    kill_noded(cluster, "node1")
+    os.close(held._end)
+    held.mend()
+    assert tool("start-node", cluster.directory, "node1").code == 0
+    assert process.wait_exit(server, 10)
+    assert list(work.iterdir()) == []
+    assert cluster.gnt("job watch", held.job).code == 1
+    assert len(cluster.ok("backup history --no-headers", NAME).lines) == 1
