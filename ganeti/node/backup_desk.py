@@ -34,6 +34,8 @@ PARALLEL = 2
 RESERVE = 256 * 1024 * 1024
 #: Seconds between two looks whether the master still wants what waits for its turn.
 _LOOK = 1.0
+#: Seconds until work of a master that has ended must have ended as well.
+_SOON = 2.0
 #: How the names of directories for restores and verifications end; no name of an instance does.
 READ = "@read"
 
@@ -104,7 +106,7 @@ class Desk:
     @contextlib.contextmanager
     def take_turn(self, name: str, progress: Progress, purpose: str = "backup") -> Iterator[None]:
         """One at a time for an instance, and not too many on this node."""
-        with self._locks.hold(name, purpose, 0.0):
+        with self._locks.hold(name, purpose, _SOON):
             self._ending.discard(name)
             while not self._slots.acquire(timeout=_LOOK):
                 self._check(name, progress)
@@ -164,6 +166,12 @@ class Desk:
     def _check(self, name: str, progress: Progress) -> None:
         if name in self._ending:
             raise errors.GenericError(f"the backup of {name} was ended as the user requested")
+        term, _master = self._context.term.read_highest()
+        if term != progress.term:
+            # the job is lost, and with it the lock that kept others from the disks
+            raise errors.GenericError(
+                f"the backup of {name} was ended, because its master has ended"
+            )
         progress.add(0)
 
 

@@ -25,9 +25,11 @@ ABANDONED = 300.0
 class Progress:
     """How far one copy is, and whether it may go on."""
 
-    def __init__(self, clock: Clock, stopping: threading.Event) -> None:
+    def __init__(self, clock: Clock, stopping: threading.Event, term: int = 0) -> None:
         self._clock = clock
         self._stopping = stopping
+        #: of the master that began the copy
+        self.term = term
         self._asked = clock.monotonic()
         #: bytes: of all the content, arrived, and of those the zeros that were not sent
         self.size = self.done = self.zeros = 0
@@ -119,7 +121,8 @@ class Copies(CopyCalls):
             for old, known in list(self._copies.items()):
                 if known.has_ended and known.progress.is_abandoned:
                     del self._copies[old]
-            progress = Progress(self._context.clock, self._context.stopping)
+            term, _master = self._context.term.read_highest()
+            progress = Progress(self._context.clock, self._context.stopping, term)
             self._copies[name] = _Copy(progress, work)
         return name
 

@@ -83,6 +83,33 @@ class Held:
         self.table.unlink()
         self.table.write_bytes(self._content)
 
+    def let_go(self) -> None:
+        self.mend()
+        os.set_blocking(self._end, True)
+        with os.fdopen(self._end, "wb") as stream:
+            stream.write(self._content)
+
+
+def restart_master(cluster: Cluster) -> None:
+    cluster.kill_master()
+    assert cluster.start_master().code == 0
+
+
+def test_a_backup_whose_master_died_does_not_read_a_guest_that_runs(cluster: Cluster) -> None:
+    """Nobody keeps the instance locked any more, so it could be started."""
+    with find_disk(cluster).open("r+b") as disk:
+        disk.write(b"changed")
+    held = Held(cluster, "backup run")
+    restart_master(cluster)
+    cluster.ok("instance startup", NAME)
+    held.let_go()
+    wait_for(lambda: find_left(cluster, "node1") == [], "the end of the backup")
+    assert len(cluster.ok("backup history --no-headers", NAME).lines) == 1
+    assert len(find_tables(cluster)) == 1
+    cluster.ok("instance shutdown --timeout=0", NAME)
+    cluster.ok("backup run", NAME)
+    assert cluster.cells("backup history -o mode,consistency", NAME)[1:] == [["compare", "clean"]]
+
 
 @pytest.mark.parametrize("line", ["backup run", "backup restore -f", "backup verify"])
 def test_a_killed_node_daemon_leaves_nothing_once_it_is_back(cluster: Cluster, line: str) -> None:
