@@ -12,7 +12,7 @@ import msgspec
 from ganeti.base import jsonio, typed
 from ganeti.config.upgrade import formats
 from ganeti.luxi.requests import FilterSettings
-from ganeti.model.backup import BackupPlan
+from ganeti.model.backup import BackupPlan, UnfinishedRestore
 from ganeti.model.base import ConfigObject, Tagged
 from ganeti.model.cloud_init import CloudInit
 from ganeti.model.cluster import Cluster
@@ -63,6 +63,7 @@ _OBJECTS: Mapping[type[ConfigObject], tuple[str, str, str]] = {
     Snapshot: ("Snapshot", "snapshots", ""),
     FrozenDisk: ("Copy of a disk in a snapshot", "copies of disks", ""),
     BackupPlan: ("Plan of backups", "plans of backups", ""),
+    UnfinishedRestore: ("Unfinished restore", "unfinished restores", ""),
     Fencing: ("Proven death of a node", "proven deaths of nodes", ""),
     Attempt: ("Attempt to start an instance elsewhere", "attempts to start instances", ""),
     CloudInit: ("Data for cloud-init", "data for cloud-init", ""),

@@ -39,6 +39,16 @@ class Mode(StrEnum):
     COMPARE = "compare"
 
 
+class UnfinishedRestore(ConfigObject, frozen=True, kw_only=True):
+    """A restore over the disks of an instance, which hold a part of it."""
+
+    backup: Annotated[str, doc("Id of the backup")]
+    repository: Annotated[
+        str | None, doc("Directory on the nodes, or a name; unset for the default")
+    ] = None
+    disk: Annotated[int | None, doc("Number of the disk that is written; unset for all")] = None
+
+
 class BackupPlan(ConfigObject, frozen=True, kw_only=True):
     """When and where an instance is backed up, and the last good backup."""
 
@@ -70,6 +80,10 @@ class BackupPlan(ConfigObject, frozen=True, kw_only=True):
     verify_boot: Annotated[bool, doc("Whether these start a copy")] = False
     verify_until: Annotated[
         str | None, doc("By what a copy shows that it works; unset for the default")
+    ] = None
+    restoring: Annotated[
+        UnfinishedRestore | None,
+        doc("The restore that writes to the disks, or has written only a part of them"),
     ] = None
 
 

@@ -1,4 +1,4 @@
-"""Daemons are killed while backups are made or restored.
+"""Daemons are killed while backups are made or restored, and restores fail in the middle.
 
 Nothing half made stays, or ``gnt-cluster verify`` names it and what cleans it. A table of checksums
 that is a FIFO keeps a backup or a restore where it is until the table is written into it.
@@ -7,6 +7,7 @@ that is a FIFO keeps a backup or a restore where it is until the table is writte
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.skipif(
 )
 NAME = "web1.example.com"
 MIB = 1 << 20
+PART = f"the restore of backup [-0-9]+ to instance {NAME} did not end"
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +97,27 @@ def restart_master(cluster: Cluster) -> None:
     assert cluster.start_master().code == 0
 
 
+def test_a_restore_whose_master_died_writes_nothing_more(cluster: Cluster) -> None:
+    held = Held(cluster, "backup restore -f")
+    disk, other = find_disk(cluster), (b"other" * 2 * MIB)[: 8 * MIB]
+    before = disk.read_bytes()
+    disk.write_bytes(other)
+    restart_master(cluster)
+    # the guest must not meet what is written behind it
+    ran = cluster.gnt("instance startup", NAME)
+    assert ran.code == 1
+    assert re.search(PART, ran.err)
+    held.let_go()
+    wait_for(lambda: find_left(cluster, "node1") == [], "the end of the restore")
+    # what it was just at is written, no more
+    assert disk.read_bytes()[MIB:] == other[MIB:]
+    found = cluster.gnt("cluster verify")
+    assert found.code == 1
+    [command] = re.findall(r"write it again: gnt-(backup restore [^;]+)", found.out)
+    cluster.ok(command.replace("restore", "restore -f"))
+    assert disk.read_bytes() == before
+
+
 def test_a_backup_whose_master_died_does_not_read_a_guest_that_runs(cluster: Cluster) -> None:
     """Nobody keeps the instance locked any more, so it could be started."""
     with find_disk(cluster).open("r+b") as disk:
@@ -134,3 +157,49 @@ def test_a_killed_node_daemon_leaves_nothing_once_it_is_back(cluster: Cluster, l
     assert list(work.iterdir()) == []
     assert cluster.gnt("job watch", held.job).code == 1
     assert len(cluster.ok("backup history --no-headers", NAME).lines) == 1
+    if "restore" in line:
+        assert re.search(PART, cluster.gnt("cluster verify").out)
+        cluster.ok("backup restore -f", NAME)
+
+
+def test_a_restore_that_fails_in_the_middle(cluster: Cluster) -> None:
+    """No guest starts with a part of it, unless the administrator says so."""
+    disk = find_disk(cluster)
+    with disk.open("r+b") as stream:
+        stream.seek(7 * MIB)
+        stream.write(b"changed")
+    cluster.ok("backup run", NAME)
+    good, bad = find_tables(cluster)
+    image = bad.with_suffix(".qcow2")
+    with image.open("r+b") as stream:
+        data = stream.read().replace(b"changed", b"damaged")
+        stream.seek(0)
+        stream.write(data)
+    with disk.open("r+b") as stream:
+        stream.write(b"other" * MIB)
+    ran = cluster.gnt("backup restore -f", NAME)
+    assert ran.code == 1
+    assert "do not match their checksum" in ran.err
+    assert disk.read_bytes()[: 5 * MIB] != b"other" * MIB
+    ran = cluster.gnt("instance startup", NAME)
+    assert ran.code == 1
+    [named] = re.findall(r"gnt-(backup restore \S+)", ran.err)
+    assert named == f"backup restore --backup={bad.name[:15]}"
+    assert re.search(f"ERROR: instance {NAME}: {PART}", cluster.gnt("cluster verify").out)
+    # one disk is not all of them, all of another backup is
+    cluster.ok(f"backup restore -f --backup={good.name[:15]}", NAME)
+    cluster.ok("cluster verify")
+    assert cluster.gnt("backup restore -f", NAME).code == 1
+    cluster.ok("instance startup --force", NAME)
+    cluster.ok("instance reboot", NAME)
+
+
+def test_a_restore_that_could_not_begin_forbids_nothing(cluster: Cluster) -> None:
+    """Something else is at work with the backups; the disks are as they were."""
+    held = Held(cluster, "backup verify")
+    ran = cluster.gnt("backup restore -f", NAME)
+    assert ran.code == 1
+    assert "has been running" in ran.err
+    held.let_go()
+    cluster.ok("job watch", held.job)
+    cluster.ok("instance startup", NAME)

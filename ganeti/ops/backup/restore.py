@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ganeti import errors
-from ganeti.model.backup import Manifest
+from ganeti.model.backup import Manifest, UnfinishedRestore
 from ganeti.model.node import Node
 from ganeti.opcodes.backup import OpBackupRestore
 from ganeti.ops import annotate
 from ganeti.ops.operation import Hooks
+from ganeti.ops.planning import restores
 from ganeti.ops.steps import backups
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks as instance_disks
@@ -83,6 +84,8 @@ class BackupRestore(PlannedInstanceOperation[OpBackupRestore, _Plan, str]):
             (number, annotate.disk(config, disks[index], group)) for number, index in plan.disks
         ]
         ctx.log(f"* restoring backup {plan.place.id} to instance {name}")
+        before = restores.find(self.now)
+        self._record(restores.combine(before, self._describe()))
         try:
             instance_disks.assemble(ctx, self.instance, disks)
             backups.follow(
@@ -92,10 +95,25 @@ class BackupRestore(PlannedInstanceOperation[OpBackupRestore, _Plan, str]):
                 name,
                 lambda: ctx.rpc.call_one(plan.node, NodeCalls.backup_restore, plan.place, targets),
             )
+        except errors.LockError:  # something else works with the backups: nothing was written
+            self._record(before)
+            raise
         except errors.GanetiError:
             ctx.warn(f"the disks of {name} are written in part: restore again before you start it")
             raise
+        else:
+            self._record(restores.subtract(restores.find(self.now), self.op.disk))
         finally:
             if not self.instance.disks_active:
                 instance_disks.shutdown(ctx, self.instance, disks)
         return plan.place.id
+
+    def _describe(self) -> UnfinishedRestore:
+        place = self.plan.place
+        return UnfinishedRestore(
+            backup=place.id, repository=place.repository or None, disk=self.op.disk
+        )
+
+    def _record(self, found: UnfinishedRestore | None) -> None:
+        """Have it on record before the first byte is written: no guest starts on a part of it."""
+        backups.note(self.ctx, self.instance, restoring=found)

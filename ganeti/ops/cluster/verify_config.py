@@ -10,7 +10,7 @@ from ganeti.opcodes.cluster import OpClusterVerifyConfig
 from ganeti.ops import locks
 from ganeti.ops.operation import Operation
 from ganeti.ops.planning import images as image_rules
-from ganeti.ops.planning import snapshots
+from ganeti.ops.planning import restores, snapshots
 from ganeti.ops.verification import certificates, images
 from ganeti.ops.verification.report import Report
 
@@ -70,8 +70,9 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
         for instance in ctx.config.instances.values():
             if instance.name in busy:
                 continue
-            for text in snapshots.list_interrupted(instance):
-                report.error("EINSTANCELAYOUT", "instance", instance.name, text)
+            for text in (*snapshots.list_interrupted(instance), restores.explain(instance)):
+                if text is not None:
+                    report.error("EINSTANCELAYOUT", "instance", instance.name, text)
         for instance in ctx.config.forthcoming:
             handle = instance.handle
             if handle in busy:

@@ -11,8 +11,8 @@ from ganeti.model.enums import AdminState
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.instance import OpInstanceStartup
 from ganeti.ops.operation import Hooks
-from ganeti.ops.planning import checks
-from ganeti.ops.steps import node_checks
+from ganeti.ops.planning import checks, restores
+from ganeti.ops.steps import backups, node_checks
 from ganeti.ops.steps.running import bridges, power
 from ganeti.ops.targets.instance import PlannedInstanceOperation
 
@@ -85,4 +85,7 @@ class InstanceStartup(PlannedInstanceOperation[OpInstanceStartup, _Plan, None]):
             beparams=plan.beparams,
             paused=self.op.startup_paused,
             ignore_secondaries=self.op.force,
+            accept_parts=self.op.force,
         )
+        if restores.find(self.now) is not None:
+            backups.note(ctx, self.now, restoring=None)

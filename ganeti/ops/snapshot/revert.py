@@ -12,7 +12,8 @@ from ganeti.model.snapshot import Snapshot
 from ganeti.opcodes.snapshot import OpSnapshotRevert
 from ganeti.ops import locks
 from ganeti.ops.operation import Hooks, Needs
-from ganeti.ops.planning import checks, snapshots
+from ganeti.ops.planning import checks, restores, snapshots
+from ganeti.ops.steps import backups
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import snapshots as copies
 from ganeti.ops.targets.instance import PlannedInstanceOperation
@@ -82,6 +83,8 @@ class SnapshotRevert(PlannedInstanceOperation[OpSnapshotRevert, _Plan, None]):
         self._record(base.replace(plan.snapshot, reverting=ctx.job.job_id))
         copies.copy_back(ctx, self.instance, plan.snapshot)
         self._record(base.replace(plan.snapshot, reverting=None))
+        if not plan.newer and restores.find(self.now) is not None:
+            backups.note(ctx, self.now, restoring=None)
 
     def _record(self, snapshot: Snapshot) -> None:
         def edit(draft: Draft) -> None:

@@ -12,7 +12,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import snapshots
+from ganeti.ops.planning import restores, snapshots
 from ganeti.ops.steps.running import double_run, metadata
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
@@ -88,17 +88,21 @@ def start(
     beparams: Mapping[str, object] | None = None,
     paused: bool = False,
     ignore_secondaries: bool = False,
+    accept_parts: bool = False,
 ) -> None:
     """Activate the disks and start the guest; the disks go down again if that fails.
 
-    With ``ignore_secondaries`` mirrored disks need no other node than the primary one.
+    With ``ignore_secondaries`` mirrored disks need no other node than the primary one, and with
+    ``accept_parts`` a backup may have been restored to them in part.
 
     Raises:
         OpExecError: another node runs it, or may run it.
-        OpPrereqError: its disks are a mixture, as reverting them was interrupted.
+        OpPrereqError: its disks are a mixture, as reverting or restoring them was interrupted.
     """
     node = primary(ctx, instance)
     snapshots.check_complete(instance)
+    if not accept_parts:
+        restores.check_complete(instance)
     double_run.refuse_second(ctx, instance)
     instance_disks.assemble(ctx, instance, ignore_secondaries=ignore_secondaries)
     wire = annotate.instance(
