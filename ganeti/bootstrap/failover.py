@@ -7,7 +7,6 @@ step can be repeated: after a failure the command is simply run again.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -81,8 +80,9 @@ class Failover:
             answers = self._vote()
             if self.how.if_silent:
                 self._check_silence(answers)
-            if self._is_master(answers):
-                self._finish(dry_run=dry_run)
+            self.old = vote.find_old_master(self.config, answers, self.node)
+            if self.old.uuid == self.node.uuid:
+                self._finish(answers, dry_run=dry_run)
                 return
             for line in self._plan(answers):
                 self.say(line)
@@ -131,32 +131,19 @@ class Failover:
         if problem is not None:
             raise errors.NoMasterError(f"the master is not silent: {problem}")
 
-    def _is_master(self, answers: Answers) -> bool:
-        """Whether configuration and nodes say so already; else who has to be stopped is known.
+    def _finish(self, answers: Answers, *, dry_run: bool) -> None:
+        """Start the daemon of a master that has none (an earlier failover may have ended early).
 
-        That is the node that most nodes follow. It differs from that of the configuration when a
-        failover did not get to its end; it continues here.
+        Its claim may have reached a majority of which some nodes do not answer now, and others have
+        never heard of it. They would not let the daemon be the master, so it is made again.
         """
-        views = [answer.value.master for answer in answers.values() if answer.value is not None]
-        followed = Counter(views).most_common(1)
-        named = self._find_node(followed[0][0]) if followed else None
-        if self.node.uuid == self.config.master.uuid and (
-            named is None or named.uuid == self.node.uuid
-        ):
-            return True
-        self.old = self.config.master if named is None else named
-        if self.old.uuid == self.node.uuid:
-            self.old = self.config.master
-        return False
-
-    def _finish(self, *, dry_run: bool) -> None:
-        """Start the daemon of a master that has none (an earlier failover may have ended early)."""
         if daemon.running_pid(self.where.pid_file(constants.MASTERD)) is not None:
             raise errors.make_invalid_error(f"{self.node.name} is the master already")
         self.say(f"{self.node.name} is the master already, but its daemon does not run")
         if dry_run:
             self.say("Dry run: it is not started")
             return
+        self._claim(answers)
         self._start()
         self.say(f"{self.node.name} is the master now")
 

@@ -16,6 +16,7 @@ answer and take the new term.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -169,6 +170,18 @@ def leave_out_old_master(
     missing = explain_missing_answers(config, own, rest, vote=vote)
     _check("the claim of the master role", None, missing)
     return rest
+
+
+def find_old_master(config: Config, answers: Answers, own: Node) -> Node:
+    """Which master ends before the node ``own`` takes its place; ``own`` if it is that one. Pure.
+
+    That is the node that most nodes follow. It differs from that of the configuration when a
+    failover did not get to its end.
+    """
+    views = [answer.value.master for answer in answers.values() if answer.value is not None]
+    followed = {name for name, _count in Counter(views).most_common(1)} - {own.name}
+    named = (node for node in config.nodes.values() if node.name in followed)
+    return next(named, config.master)
 
 
 def find_obstacle(

@@ -15,12 +15,13 @@ import random
 import sys
 from collections.abc import Callable
 
-from ganeti import errors
-from ganeti.base import process
+from ganeti import constants, errors
+from ganeti.base import daemon, process
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.waiting_thread import WaitingThread
 from ganeti.model import ssconf_keys
 from ganeti.node.context import NodeContext
+from ganeti.recovery import standby
 from ganeti.recovery.standby import Candidate
 
 log = logging.getLogger(__name__)
@@ -88,14 +89,15 @@ class Standby(WaitingThread):
             return False
 
     def _is_standby(self) -> bool:
-        """Whether this node could be the master and is not.
-
-        The node of the last master is one, too, when another one has claimed a term and then
-        failed, and so is one whose own claim did not make it the master: the newest data is there.
-        """
-        context = self._context
-        known = {context.read_master(), context.term.read_highest()[1]} - {""}
-        return context.paths.config_file.exists() and known != {context.name}
+        context, where = self._context, self._context.paths
+        if not where.config_file.exists():
+            return False
+        runs = daemon.running_pid(where.pid_file(constants.MASTERD)) is not None
+        return standby.is_standby(
+            context.name,
+            (context.read_master(), context.term.read_highest()[1]),
+            serves=runs or where.master_stopped_file.exists(),
+        )
 
     def _is_paused(self) -> bool:
         """Whether an administrator wants no recovery now."""

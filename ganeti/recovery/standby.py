@@ -6,7 +6,7 @@ asks the others first (:mod:`ganeti.config.vote`), so one that alone was cut off
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 #: Seconds over which the first attempts of the candidates are spread.
 SPREAD = 3.0
@@ -34,6 +34,17 @@ def plan_next_attempt(limit: int | None, attempts: int, chance: float) -> float:
     if limit is None:
         return RARE_PAUSE * (0.5 + chance)
     return min(SPREAD * 2.0 ** (attempts - 1), LONGEST_PAUSE) * (0.5 + chance)
+
+
+def is_standby(name: str, masters: Collection[str], *, serves: bool) -> bool:
+    """Whether a node with a copy of the state could be the master and is not. Pure.
+
+    ``masters`` are those of which the node knows: by the ssconf files and by the newest claim,
+    empty for none. The node of the last master could, too, when another one has claimed a term and
+    then failed, and so could one whose own claim did not make it the master: the newest data is
+    there. ``serves``: a master daemon runs here, or an administrator has stopped it.
+    """
+    return not serves or set(masters) - {""} != {name}
 
 
 class Candidate:

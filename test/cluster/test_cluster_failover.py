@@ -76,6 +76,13 @@ def revive(cluster: Cluster, node: str) -> None:
     assert started.code == 0, started.err
 
 
+def stop_daemon(cluster: Cluster, name: str, node: str, how: int) -> None:
+    pid = cluster.pid(name, node)
+    assert pid is not None
+    os.kill(pid, how)
+    assert process.wait_exit(pid, 20)
+
+
 def masters(cluster: Cluster) -> list[str]:
     """Nodes on which a master daemon runs."""
     short = [name.partition(".")[0] for name in cluster.names]
@@ -371,6 +378,21 @@ def test_an_old_master_that_was_set_offline_hears_that_nodes_refuse_it(
     assert ended.code != 0
     assert "nodes answer, but refuse this one" in ended.err
     assert "recover-quorum" not in ended.err
+
+
+def test_a_claim_that_too_few_still_know_of_is_made_again(fresh_cluster: Cluster) -> None:
+    """Of those that follow a dead master one is lost, and another one never heard of it."""
+    kill_node(fresh_cluster, "node1")
+    assert fresh_cluster.gnt(FAILOVER, node="node2", timeout=90).code == 0
+    stop_daemon(fresh_cluster, MASTERD, "node2", signal.SIGKILL)
+    kill_node(fresh_cluster, "node3")
+    revive(fresh_cluster, "node1")
+    refused = masterd(fresh_cluster, "node2")
+    assert refused.code == constants.EXIT_NOTMASTER
+    assert "1 say that it is node1.example.com" in refused.err
+    again = fresh_cluster.gnt(FAILOVER, node="node2", timeout=90)
+    assert again.code == 0, again.err
+    assert masters(fresh_cluster) == ["node2"]
 
 
 def test_needs_a_majority(fresh_cluster: Cluster) -> None:

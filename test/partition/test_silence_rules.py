@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import wait_for
 
-from ganeti import errors
+from ganeti import constants, errors
+from ganeti.base import daemon
 from ganeti.config import vote
 from ganeti.master import lease
 from ganeti.model.node import Node
@@ -119,7 +120,10 @@ def test_a_candidate_that_has_just_started_is_patient(context: NodeContext) -> N
 
 def test_only_a_candidate_that_is_not_the_master_tries(context: NodeContext) -> None:
     context.paths.ssconf("master_node").write_text("node2.example.com\n")
+    pid_file = daemon.PidFile(context.paths.pid_file(constants.MASTERD))
+    pid_file.acquire()
     assert attempts_after(context, LIMIT, LIMIT) == 0
+    pid_file.release()
     context.paths.ssconf("master_node").write_text("node1.example.com\n")
     context.paths.config_file.unlink()
     assert attempts_after(context, LIMIT, LIMIT) == 0

@@ -6,7 +6,7 @@ import pytest
 
 from ganeti.recovery import ladder, standby
 from ganeti.recovery.ladder import Failed, Ladder, Look, Proven, Rung, Try, Wait
-from ganeti.recovery.standby import Candidate
+from ganeti.recovery.standby import Candidate, is_standby
 from ganeti.recovery.terms import Term
 
 DEVICES = (Rung.HELPER, Rung.AGENT)
@@ -21,6 +21,25 @@ def test_candidates_do_not_try_at_the_same_moment() -> None:
     assert standby.plan_next_attempt(60, 1, 0.0) == 1.5
     assert standby.plan_next_attempt(None, 9, 0.5) == 600.0
     assert standby.plan_next_attempt(None, 9, 0.0) == 300.0
+
+
+@pytest.mark.parametrize(
+    ("masters", "serves", "standby"),
+    [
+        (("node1", "node1"), False, True),
+        (("node1", ""), False, True),
+        (("node2", "node2"), False, True),
+        (("node2", "node2"), True, False),
+        (("node1", "node2"), True, True),
+        (("node2", "node1"), True, True),
+        (("", ""), False, True),
+    ],
+    ids=["other", "older", "dead", "serves", "claimed", "replaced", "nobody"],
+)
+def test_who_could_be_the_master_and_is_not(
+    masters: tuple[str, str], serves: bool, standby: bool
+) -> None:
+    assert is_standby("node2", masters, serves=serves) is standby
 
 
 def test_a_candidate_that_hears_the_master_begins_again() -> None:
