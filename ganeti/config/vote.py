@@ -161,14 +161,17 @@ def leave_out_old_master(
     it, nobody has acknowledged those.
 
     Raises:
+        NoMasterError: another one has newer data. The claim would fail, but nodes that have heard
+            it accept no other one for a while.
         TooFewVotesError: the others are too few. Nothing was claimed, so the old master may go on.
     """
+    what = "the claim of the master role"
     alone = {old: answers[old]} if old in answers else {}
+    rest = {uuid: answer for uuid, answer in answers.items() if uuid != old}
+    _check(what, find_newer_data(config, own, rest), None)
     if stopped and find_newer_data(config, own, alone) is None:
         return answers
-    rest = {uuid: answer for uuid, answer in answers.items() if uuid != old}
-    missing = explain_missing_answers(config, own, rest, vote=vote)
-    _check("the claim of the master role", None, missing)
+    _check(what, None, explain_missing_answers(config, own, rest, vote=vote))
     return rest
 
 

@@ -104,7 +104,7 @@ class Cluster:
         return self._claim(own, rpc, answers, role=role, alone=alone)
 
     def take_over(self, number: int) -> int:
-        """What a candidate does that does not hear the master."""
+        """What a candidate does that does not hear the master; the term that it claims."""
         own, rpc, role = self._describe(number), Calls(self), self.roles[f"uuid-{number}"]
         config: Any = self
         self._check_silence(vote.ask(config, rpc), own, role)
@@ -118,12 +118,13 @@ class Cluster:
             role=role,
         )
         self._check_silence(answers, own, role)
+        old = vote.find_old_master(config, answers, own.node)
         claimed = vote.leave_out_old_master(
             config,
             own,
             answers,
-            self.master.uuid,
-            stopped=self.hosts[self.master_node].answers,
+            old.uuid,
+            stopped=self.hosts[old.uuid].answers,
             vote=role is None,
         )
         silence = LIMIT if role is None else None
@@ -309,6 +310,20 @@ def test_nothing_is_claimed_where_the_old_master_has_newer_data_and_is_needed(
     with pytest.raises(errors.TooFewVotesError, match="only 1 of 3"):
         cluster.take_over(2)
     assert cluster.start(1) == first + 1, "the old master goes on"
+
+
+def test_who_lacks_what_the_master_before_the_last_has_claims_nothing(cluster: Cluster) -> None:
+    """The claim would fail, and keep that node from its own for as long as nodes wait."""
+    first = cluster.start(1)
+    cluster.write(1)
+    cluster.wait_for_silence()
+    claimed = Term(first + 1, "node3.example.com")
+    cluster.hosts["uuid-2"].term = cluster.hosts["uuid-3"].term = claimed
+    with pytest.raises(errors.NoMasterError, match=r"the claim .* node1.* has newer data"):
+        cluster.take_over(2)
+    assert cluster.hosts["uuid-3"].term == claimed, "nobody has heard of another claim"
+    assert cluster.hosts["uuid-1"].term.number == first
+    assert cluster.take_over(1) > first
 
 
 def test_a_minority_chooses_nobody(cluster: Cluster) -> None:
