@@ -129,6 +129,8 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
 
     pid_file = daemon.PidFile(where.pid_file(constants.MASTERD))
     pid_file.acquire()
+    # Somebody wants a master again. If this node is refused, another one may become it.
+    files.remove(where.master_stopped_file)
     _raise_limits()
     sys.setswitchinterval(SWITCH_INTERVAL)
     daemon.limit_arenas()
@@ -153,7 +155,6 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     gid = _share_sockets(where)
     server = LuxiServer(where.luxi_socket, service, gid=gid, quick=service.answer_quickly)
     core.prepare()
-    files.remove(where.master_stopped_file)
     server.start()
     _link_legacy_socket(where)
     daemon.tune_collector()

@@ -76,7 +76,7 @@ def revive(cluster: Cluster, node: str) -> None:
     assert started.code == 0, started.err
 
 
-def stop_daemon(cluster: Cluster, name: str, node: str, how: int) -> None:
+def stop_daemon(cluster: Cluster, name: str, node: str, how: int = signal.SIGTERM) -> None:
     pid = cluster.pid(name, node)
     assert pid is not None
     os.kill(pid, how)
@@ -382,14 +382,19 @@ def test_an_old_master_that_was_set_offline_hears_that_nodes_refuse_it(
 
 def test_a_claim_that_too_few_still_know_of_is_made_again(fresh_cluster: Cluster) -> None:
     """Of those that follow a dead master one is lost, and another one never heard of it."""
+    stopped = fresh_cluster.paths("node1").master_stopped_file
+    stop_daemon(fresh_cluster, MASTERD, "node1")
+    assert stopped.exists()
     kill_node(fresh_cluster, "node1")
     assert fresh_cluster.gnt(FAILOVER, node="node2", timeout=90).code == 0
     stop_daemon(fresh_cluster, MASTERD, "node2", signal.SIGKILL)
     kill_node(fresh_cluster, "node3")
     revive(fresh_cluster, "node1")
-    refused = masterd(fresh_cluster, "node2")
-    assert refused.code == constants.EXIT_NOTMASTER
-    assert "1 say that it is node1.example.com" in refused.err
+    for node, voice in (("node1", "node2"), ("node2", "node1")):
+        refused = masterd(fresh_cluster, node)
+        assert refused.code == constants.EXIT_NOTMASTER
+        assert f"1 say that it is {voice}.example.com" in refused.err
+    assert not stopped.exists(), "who starts it does not want that there is no master"
     again = fresh_cluster.gnt(FAILOVER, node="node2", timeout=90)
     assert again.code == 0, again.err
     assert masters(fresh_cluster) == ["node2"]
