@@ -188,6 +188,22 @@ def test_only_the_link_between_master_and_a_candidate_is_cut(cluster: NetCluster
 
 
 @in_full
+def test_a_dead_master_with_the_newest_data_comes_back_by_itself(cluster: NetCluster) -> None:
+    """The other node that answers needs it for a majority, but does not have its last change."""
+    master = demand_master(cluster)
+    other, lost = (node for node in cluster.nodes.values() if node is not master)
+    for node in (other, lost):
+        node.signal(constants.NODED, signal.SIGSTOP)
+    assert master.gnt("cluster add-tags not-acknowledged").code != 0
+    wait_for_end(master)
+    lost.kill()
+    other.signal(constants.NODED, signal.SIGCONT)
+    assert demand_master(cluster) is master
+    assert "not-acknowledged" in master.gnt("cluster list-tags").out
+    heal(cluster)
+
+
+@in_full
 def test_a_master_daemon_that_was_stopped_keeps_its_role(cluster: NetCluster) -> None:
     master = demand_master(cluster)
     term = master.term()
