@@ -1,19 +1,16 @@
-"""The master role in the simulator: the vote, the claim, copies of the state, fencing, starts."""
+"""The master role in the simulator: copies of the state, fencing, starts, and who begins to act."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from world import PERIOD, RESTART, BrokenPromiseError, Host, State, StoreHost, World
+from claims import STORE_PATIENCE, MasterStart, Program, Takeover
+from world import PERIOD, RESTART, BrokenPromiseError, Host, StoreHost, World
 
-from ganeti import errors
 from ganeti.config import vote
-from ganeti.model.ids import NodeUuid
-from ganeti.model.node import Node
-from ganeti.recovery import bounds, role
+from ganeti.recovery import bounds, role, standby
 from ganeti.recovery.ladder import Failed, Ladder, Look, Proven, Rung, Try, Wait
 from ganeti.recovery.master import (
     Answered,
@@ -26,33 +23,12 @@ from ganeti.recovery.master import (
     Tick,
 )
 from ganeti.recovery.node import AttemptEnded, Signed
-from ganeti.rpc.client import Answer
-from ganeti.rpc.replica import MasterView
 
-_SILENT = errors.RpcError("no answer")
-#: Seconds until a question to the store fails, and until a renewal that failed is tried again.
-_STORE_PATIENCE = 1.25
+#: Seconds until a renewal in the store that failed is tried again.
 _STORE_PAUSE = 0.25
-
-
-class Electorate:
-    """As much of a configuration as the vote looks at, as one host's copy has it."""
-
-    def __init__(self, world: World, state: State, master: str) -> None:
-        self.nodes = {
-            host.name: Node(
-                uuid=host.name,
-                name=host.name,
-                primary_ip="",
-                secondary_ip="",
-                group="",
-                master_candidate=host.is_candidate,
-                offline=host.name in state.offline,
-            )
-            for host in world.hosts.values()
-        }
-        self.cluster = self
-        self.master_node = master
+#: Seconds until ssconf files are sent again, and between two runs of the watcher.
+_SSCONF_PAUSE = 15.0
+_WATCHER_PERIOD = 300.0
 
 
 class Master:
@@ -65,8 +41,8 @@ class Master:
         self.world = game.world
         self.host = host
         self.number = number
-        self.state = dataclasses.replace(host.state, position=(number, 0))
-        host.state = self.state
+        self.state = dataclasses.replace(host.state, position=(number, 1))
+        host.state, host.made_here = self.state, True
         world, now = self.world, host.clock()
         settings = Settings(world.failover_after, world.fence_after, world.node_lease)
         self.machine = MasterMachine(settings, contact=claimed, booting_until=host.booting_until)
@@ -79,6 +55,9 @@ class Master:
         #: when the lease in the store began
         self._role_since = claimed
         world.schedule(0.0, self._loop)
+        world.schedule(0.0, self._send_ssconf, frozenset(world.hosts))
+        if self.game.writes:
+            world.schedule(1.0, self.write)
         if world.store is not None:
             world.schedule(0.0, self._renew_role, world.store)
 
@@ -115,7 +94,7 @@ class Master:
         self.machine.set_paused(now, paused=paused)
         for effect in self.machine.feed(Tick(now)):
             if isinstance(effect, StepDown):
-                self.end("lost the majority")
+                self.end("lost the majority", again=True)
                 return False
             if isinstance(effect, Fence):
                 self.world.count("fencing begun")
@@ -136,15 +115,43 @@ class Master:
     def _quit(self, pause: float) -> None:
         if self.lives():
             self.host.end_master()
-            self.world.schedule(pause, self.game.resume, self.host)
+            self.host.stopped = True
+            self.world.schedule(pause, self.game.start_master, self.host)
 
-    def end(self, why: str) -> None:
+    def end(self, why: str, *, again: bool = False) -> None:
+        """``again``: it has not been replaced, so it is started again."""
         if not self.lives():
             return
         self.world.note(f"{self.host.name} ends as master of term {self.number}: {why}")
         self.world.count("master stepped down")
         self.host.end_master()
-        self.world.schedule(RESTART, self.game.resume, self.host)
+        self.game.note_end(self.host, again=again)
+
+    def _send_ssconf(self, left: frozenset[str]) -> None:
+        """Every node learns who the master is; who does not answer is told again."""
+        world, host, number = self.world, self.host, self.number
+        if not self.lives() or world.put_off(host, "master", self._send_ssconf, left):
+            return
+        missing = set(left)
+
+        def write(other: Host) -> bool | None:
+            term = other.term.hear(number, host.name)
+            if term is None:
+                return None
+            other.term, other.ssconf = term, host.name
+            return True
+
+        for name in sorted(left - self.state.offline):
+            world.call(
+                host,
+                world.hosts[name],
+                lambda name=name: write(world.hosts[name]),
+                lambda done, name=name: missing.discard(name) if done else None,
+                self.lives,
+            )
+        if left:
+            seconds = _SSCONF_PAUSE / host.rate
+            world.schedule(seconds, lambda: self._send_ssconf(frozenset(missing)))
 
     def _send_state(self, other: Host) -> None:
         sent, state, number = self.host.clock(), self.state, self.number
@@ -160,9 +167,9 @@ class Master:
             if other is not self.host and (
                 other.state is None or other.state.position < state.position
             ):
-                other.state = state
-                if other.master is not None:
-                    other.master.end("another master writes here")
+                other.state, other.made_here = state, False
+                if other.runs_master:
+                    self.game.stop_master(other, "another master writes here", again=True)
             return True
 
         def answer(ok: bool | None) -> None:
@@ -188,7 +195,7 @@ class Master:
         if moment >= 0:
             for effect in self.machine.feed(Followed(moment)):
                 if isinstance(effect, StepDown):
-                    self.end("lost the majority, and found it again too late")
+                    self.end("lost the majority, and found it again too late", again=True)
 
     def _renew_role(self, store: StoreHost) -> None:
         """Renew the lease in the store, as long as this master may act."""
@@ -202,7 +209,7 @@ class Master:
 
         def answer(granted: Any) -> None:
             if granted is False:
-                self.end("lost the role")
+                self.end("lost the role", again=True)
                 return
             if granted is not None:
                 self._role_since = since
@@ -216,7 +223,7 @@ class Master:
             lambda: store.content.renew(claim, seconds) or False,
             answer,
             self.lives,
-            _STORE_PATIENCE,
+            STORE_PATIENCE,
         )
 
     def _call_node(self, other: Host) -> None:
@@ -275,6 +282,16 @@ class Master:
             ):
                 self._send_state(other)
         self._note_copy(self.host.name, position)
+
+    def write(self) -> None:
+        """A job changes something, every few seconds."""
+        if not (self.lives() and self.game.writes):
+            return
+        if self.world.put_off(self.host, "master", self.write):
+            return
+        if self.machine.may_act(self.host.clock()):
+            self.change()
+        self.world.schedule(self.world.rng.uniform(1.0, 10.0), self.write)
 
     def _note_copy(self, name: str, position: tuple[int, int]) -> None:
         voters = [h.name for h in self.world.hosts.values() if h.is_candidate]
@@ -417,8 +434,12 @@ class Game:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        #: whether jobs run all the time
+        self.writes = False
         world.attempt = self.attempt
-        world.resume_master = self.resume
+        world.boot_master = self.boot_master
+        #: what happens when a program reaches a step
+        self.note_step: Callable[[Program, str], None] = lambda _program, _step: None
 
     # invariants --------------------------------------------------------------------------------
 
@@ -448,257 +469,71 @@ class Game:
                 f"masters that act: {', '.join(sorted(m.host.name for m in acting))}"
             )
 
-    # the vote ----------------------------------------------------------------------------------
+    # who tries to become the master --------------------------------------------------------------
 
     def attempt(self, host: Host) -> None:
         """A candidate has not heard the master for long enough."""
-        self.world.count("attempt to take over")
         paused = host.state is not None and host.state.paused_until > self.world.now
-        if host.master is not None or host.state is None or paused:
-            self._end_attempt(host)
+        if paused or not self._is_standby(host):
+            self.end_attempt(host)
             return
-        Election(self, host, if_silent=True).ask()
+        self.world.count("attempt to take over")
+        Takeover(self, host)
 
-    def try_at_once(self, host: Host) -> None:
-        """A candidate tries to take over whether or not it hears the master: the store decides."""
-        if host.on and host.daemon_up and host.master is None and host.state is not None:
-            Election(self, host, if_silent=True).ask()
+    @staticmethod
+    def _is_standby(host: Host) -> bool:
+        return host.state is not None and standby.is_standby(
+            host.name, (host.ssconf, host.term.master), serves=host.runs_master or host.stopped
+        )
 
-    def resume(self, host: Host) -> None:
-        """A master daemon is started again where it was; it serves when it wins a vote."""
-        if not host.on or host.master is not None or host.state is None:
-            return
-        if host.term.master != host.name:
-            return
-        Election(self, host, if_silent=False).ask()
-
-    def _end_attempt(self, host: Host) -> None:
+    def end_attempt(self, host: Host) -> None:
         host.machine.feed(AttemptEnded(host.clock()))
         host.plan_wake()
 
+    def try_at_once(self, host: Host) -> None:
+        """A candidate tries to take over whether or not it hears the master: the store decides."""
+        if host.on and host.daemon_up and not host.runs_master and host.state is not None:
+            Takeover(self, host)
 
-class Election:
-    """One attempt of one host: ask, judge, claim, judge again."""
+    # the master daemon of a host ----------------------------------------------------------------
 
-    def __init__(self, game: Game, host: Host, *, if_silent: bool) -> None:
-        assert host.state is not None
-        self.game, self.world, self.host = game, game.world, host
-        self.if_silent = if_silent
-        self.boot, self.life = host.boot, host.machine
-        self.config: Any = Electorate(self.world, host.state, host.term.master)
-        self.number = 0
-        self.known: dict[str, int] = {}
-        self.claimed = 0.0
+    def start_master(self, host: Host, then: Callable[[Any], None] | None = None) -> None:
+        """Start it unless it runs; ``then`` is called when it serves, or has ended."""
+        if host.on and host.state is not None and not host.runs_master:
+            MasterStart(self, host)
+        if host.starting is not None and then is not None:
+            host.starting.listeners.append(then)
+        elif then is not None:
+            self.world.schedule(0.01, then, None)
 
-    def _lives(self) -> bool:
-        return self.host.on and self.host.boot == self.boot and self.host.master is None
+    def stop_master(self, host: Host, why: str, *, again: bool = False) -> None:
+        """``again``: it is killed, so it is started again."""
+        if host.master is not None:
+            host.master.end(why, again=again)
+        elif host.starting is not None and again:
+            host.starting.kill()
+        elif host.starting is not None:
+            host.starting.end_in_good_order()
 
-    def _gather(self, hosts: list[Host], serve: Callable[[Host], Any], then: Any) -> None:
-        answers: dict[str, Any] = {}
+    def kill_master(self, host: Host) -> None:
+        if host.starting is not None:
+            host.starting.kill()
+        elif host.master is not None:
+            host.end_master()
+            self.note_end(host, again=True)
 
-        def note(name: str, value: Any) -> None:
-            node = self.config.nodes[name]
-            answers[name] = (
-                Answer(node, error=_SILENT) if value is None else Answer(node, value=value)
-            )
-            if len(answers) == len(hosts):
-                then(answers)
+    def note_end(self, host: Host, *, again: bool) -> None:
+        """A master daemon has ended."""
+        if again and host.supervised:
+            self.world.schedule(RESTART, self.boot_master, host, host.boot)
 
-        for other in hosts:
-            self.world.call(
-                self.host,
-                other,
-                lambda other=other: serve(other),
-                lambda value, name=other.name: note(name, value),
-                self._lives,
-            )
+    def boot_master(self, host: Host, boot: int) -> None:
+        """As systemd does: at a boot, and after a failure."""
+        if host.boot == boot:
+            self.start_master(host)
 
-    @staticmethod
-    def _view(other: Host) -> MasterView:
-        candidate = other.machine.candidate
-        return MasterView(
-            master=other.term.master,
-            epoch=other.term.number,
-            position=other.state.position if other.state is not None else (0, 0),
-            config_serial=1 if other.state is not None else None,
-            silence=other.clock() - candidate.heard if candidate is not None else None,
-        )
-
-    def _describe_self(self) -> vote.Own:
-        state = self.host.state
-        assert state is not None
-        return vote.Own(self.config.nodes[self.host.name], 1, 0, state.position, False)
-
-    def ask(self) -> None:
-        if self.world.store is not None:
-            self._ask_store(self.world.store, self._judge_record)
-        else:
-            self._ask_nodes(self._judge_silence)
-
-    def _ask_nodes(self, then: Callable[[dict[str, Any]], None]) -> None:
-        voters = [h for h in self.world.hosts.values() if not self.config.nodes[h.name].offline]
-        self._gather(voters, self._view, then)
-
-    def _judge_silence(self, answers: dict[str, Any]) -> None:
-        if self.if_silent and vote.find_living_master(
-            self.config, answers, self.world.failover_after, own=self.host.name
-        ):
-            self._give_up()
-            return
-        self._ask_nodes(self._judge)
-
-    def _judge(self, answers: dict[str, Any]) -> None:
-        own = self._describe_self()
-        votes = self.world.store is None
-        retiring = self.config.master_node if self.if_silent else ""
-        problem = vote.explain_missing_answers(self.config, own, answers, vote=votes)
-        if votes:
-            problem = problem or self._find_other(own, answers)
-        problem = problem or vote.find_newer_data(self.config, own, answers, retiring=retiring)
-        if problem is not None:
-            self._give_up()
-        elif self.if_silent:
-            self._stop_old(answers)
-        else:
-            self._choose_number(answers)
-
-    def _choose_number(self, answers: Any) -> None:
-        seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
-        self.number = max([self._describe_self().position[0], *seen]) + 1
-        self.known = {n: a.value.epoch for n, a in answers.items() if a.value is not None}
-        awake = [self.world.hosts[name] for name, answer in answers.items() if answer.ok]
-        if self.world.store is not None:
-            self._take_role(self.world.store, awake)
-        else:
-            self._claim(awake)
-
-    def _stop_old(self, answers: dict[str, Any]) -> None:
-        """Stop the old master: the one that most nodes follow."""
-        views = [answer.value.master for answer in answers.values() if answer.value is not None]
-        followed = Counter(views).most_common(1)
-        name = followed[0][0] if followed and followed[0][0] in self.world.hosts else ""
-        if not name or name == self.host.name:
-            name = self.config.master_node
-        old = self.world.hosts.get(name)
-        if old is None or not answers[name].ok:
-            self._leave_out(answers, name, {}, stopped=False)
-            return
-
-        def serve() -> Any:
-            if old.frozen["master"] > self.world.now:
-                return False  # the daemon does not end in time
-            if old.master is not None:
-                old.master.end("stopped for its successor")
-            return self._view(old)
-
-        def answer(view: Any) -> None:
-            now = {name: Answer(self.config.nodes[name], value=view)} if view else {}
-            self._leave_out(answers, name, now, stopped=bool(view))
-
-        self.world.call(self.host, old, serve, answer, self._lives)
-
-    def _leave_out(
-        self, answers: dict[str, Any], old: str, now: dict[str, Any], *, stopped: bool
-    ) -> None:
-        found: Any = {**answers, **now}
-        try:
-            rest = vote.leave_out_old_master(
-                self.config,
-                self._describe_self(),
-                found,
-                NodeUuid(old),
-                stopped=stopped,
-                vote=self.world.store is None,
-            )
-        except errors.TooFewVotesError:
-            self._give_up()
-        else:
-            self._choose_number({name: answers[name] for name in answers if name in rest})
-
-    def _find_other(self, own: vote.Own, answers: dict[str, Any]) -> str | None:
-        """Why the nodes do not let this one be the master."""
-        limit = self.world.failover_after
-        if self.if_silent:
-            return vote.find_living_master(self.config, answers, limit, own=self.host.name)
-        other = vote.find_other_master(self.config, own, answers)
-        return other or vote.find_later_term(self.config, answers, limit, self.host.name)
-
-    def _claim(self, awake: list[Host]) -> None:
-        if self.world.store is None:
-            self.claimed = self.host.clock()
-        self._gather(awake, self._claim_at, self._judge_claim)
-
-    # the store ---------------------------------------------------------------------------------
-
-    def _ask_store(self, store: StoreHost, then: Callable[[role.Record], None]) -> None:
-        def answer(record: role.Record | None) -> None:
-            if record is None:
-                self._give_up()
-            else:
-                then(record)
-
-        self.world.call(self.host, store, store.content.read, answer, self._lives, _STORE_PATIENCE)
-
-    def _judge_record(self, record: role.Record) -> None:
-        find = role.find_obstacle if self.if_silent else role.find_successor
-        if find("the store", record, self.host.name) is not None:
-            self._give_up()
-            return
-        self._ask_nodes(self._judge)
-
-    def _take_role(self, store: StoreHost, awake: list[Host]) -> None:
-        def judge(record: role.Record) -> None:
-            name = self.host.name
-            find = role.find_obstacle if self.if_silent else role.find_successor
-            if find("the store", record, name) is not None:
-                self._give_up()
-                return
-            claim = role.Claim(record.choose_term(self.number), name)
-            self.number, self.claimed = claim.term, self.host.clock()
-            self.world.call(
-                self.host,
-                store,
-                lambda: store.content.claim(record, claim, self.world.failover_after) or False,
-                lambda granted: self._claim(awake) if granted else self._give_up(),
-                self._lives,
-                _STORE_PATIENCE,
-            )
-
-        self._ask_store(store, judge)
-
-    # the claim at the nodes --------------------------------------------------------------------
-
-    def _claim_at(self, other: Host) -> MasterView | None:
-        if self.if_silent and not self._may_claim(other):
-            return None
-        term = other.term.claim(self.number, self.host.name, self.known[other.name])
-        if term is None:
-            return None
-        other.term = term
-        other.machine.feed(Signed(other.clock()))
-        other.plan_wake()
-        return self._view(other)
-
-    def _may_claim(self, other: Host) -> bool:
-        """Whether a node does not hear the master any more; that of the master never does."""
-        if other.term.master == other.name or self.world.store is not None:
-            return True
-        candidate = other.machine.candidate
-        return candidate is None or (other.clock() - candidate.heard >= self.world.failover_after)
-
-    def _judge_claim(self, answers: dict[str, Any]) -> None:
-        own = self._describe_self()
-        problem = vote.find_newer_data(self.config, own, answers)
-        store = self.world.store
-        problem = problem or vote.explain_missing_answers(
-            self.config, own, answers, vote=store is None
-        )
-        if problem is None:
-            self.game.crown(self.host, self.number, self.claimed)
-        self._give_up()
-
-    def _give_up(self) -> None:
-        if self.host.machine is self.life:
-            self.game._end_attempt(self.host)
-        if not self.if_silent and self.host.master is None:
-            self.world.schedule(RESTART, self.game.resume, self.host)
+    def watch(self, host: Host) -> None:
+        """The watcher of a host, which runs every few minutes."""
+        self.world.schedule(_WATCHER_PERIOD, self.watch, host)
+        if host.ssconf == host.name:
+            self.start_master(host)

@@ -11,7 +11,17 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from schedules import BLACKOUT, FAULTS, LATE_RELEASE, PAUSE, STOP, STORE_FAULTS, Outcome, play
+from schedules import (
+    BLACKOUT,
+    FAULTS,
+    LATE_RELEASE,
+    PAUSE,
+    STOP,
+    STORE_FAULTS,
+    STRIKE,
+    Outcome,
+    play,
+)
 
 _CHUNK = 50
 
@@ -35,7 +45,7 @@ def main(count: int, *, store: bool) -> int:
     print(f"{count} schedules, {len(bad)} broke a promise")
     print(f"{taken:.0f} s, {1000 * taken / count:.1f} ms each; slowest recovery {slowest:.0f} s")
     of_store = STORE_FAULTS if store else ()
-    for kind in (*FAULTS, PAUSE, LATE_RELEASE, STOP, BLACKOUT, *of_store):
+    for kind in (*FAULTS, STRIKE, PAUSE, LATE_RELEASE, STOP, BLACKOUT, *of_store):
         print(f"{kinds[kind]:8d} schedules with: {kind}")
     for what, number in sorted(events.items()):
         print(f"{number:8d} {what}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from claims import Program
 from masters import Game
 from world import BrokenPromiseError, Device, Faults, Host, State, StoreHost, World
 
@@ -39,6 +41,8 @@ class Schedule:
         self.seed = seed
         self.rng = rng = random.Random(seed)
         self.kinds: list[str] = []
+        #: hosts that stay cut off
+        self.left_out: frozenset[str] = frozenset()
         self.world = World(
             rng, node_lease=30.0, failover_after=15, fence_after=rng.choice((30.0, 60.0))
         )
@@ -72,11 +76,15 @@ class Schedule:
         """A healthy cluster with guests, a minute after its start."""
         world, hosts = self.world, list(self.world.hosts.values())
         names = [host.name for host in hosts]
+        own = random.Random(f"services {self.seed}")
         homes = {f"guest{n}": self.rng.choice(names) for n in range(GUESTS)}
         for host in hosts:
             host.term = host.term.claim(1, names[0]) or host.term
+            host.ssconf = names[0]
             if host.is_candidate:
-                host.state = State((1, 0), homes)
+                host.state = State((1, 0), homes, master=names[0])
+            host.supervised = own.random() < 0.8
+            world.schedule(own.uniform(0.0, 300.0), self.game.watch, host)
             host.plan_wake()
         self.game.crown(hosts[0], 1, hosts[0].clock())
         world.run(45.0)
@@ -122,6 +130,8 @@ class Schedule:
             self._plan_stop(begin)
         if self.seed % 8 == 1:
             self._plan_blackout(begin)
+        if self.seed % 5 < 2:
+            self._plan_strikes(begin)
         if self.world.store is not None:
             self._plan_store_faults(self.world.store, begin)
 
@@ -174,6 +184,78 @@ class Schedule:
             host.cut_power()
             if own.random() < 0.9:
                 self.world.schedule(5.0, host.begin_boot, own.uniform(15.0, 300.0))
+
+    def _plan_strikes(self, begin: float) -> None:
+        """The master fails, and so do some that try to take its place, at any of their steps."""
+        own = random.Random(f"strikes {self.seed}")
+        self.kinds.append(STRIKE)
+        left = [own.choice((1, 1, 2, 3, 4))]
+
+        def strike(program: Program, step: str) -> None:
+            if left[0] and own.random() < 0.25:
+                left[0] -= 1
+                self._strike(program, step, own)
+
+        def begin_strikes() -> None:
+            self.game.note_step = strike
+            for master in self.game.find_acting():
+                self._end_master(master.host, own)
+
+        self.game.writes = True
+        for master in self.game.find_acting():
+            master.write()
+        self.world.at(begin + own.uniform(0, 60.0), begin_strikes)
+
+    def _end_master(self, host: Host, own: random.Random) -> None:
+        how = own.choice(("power", "cut", "daemon"))
+        if how == "power":
+            self.world.note(f"power of {host.name} fails")
+            host.cut_power()
+            self.world.schedule(own.uniform(10.0, 120.0), host.switch_on)
+        elif how == "cut":
+            self._cut_some([host], own)
+        else:
+            self.world.note(f"master daemon of {host.name} is killed")
+            self.game.kill_master(host)
+
+    def _strike(self, program: Program, step: str, own: random.Random) -> None:
+        """Something ends the program or its server; others are cut off or lose power meanwhile."""
+        host = program.host
+        self.world.note(f"{host.name}: the {program.name} is struck when it {step}")
+        how = own.choice(("program", "program", "power", "cut", "freeze", "freeze"))
+        if how == "program":
+            program.kill()
+        elif how == "freeze":
+            host.freeze("master", own.uniform(5.0, 60.0))
+        elif how == "power":
+            host.cut_power()
+            self.world.schedule(own.uniform(5.0, 60.0), host.switch_on)
+        else:
+            self._cut_some([host], own)
+        others = [other for other in self.world.hosts.values() if other is not host]
+        for _ in range(own.choice((0, 1, 1, 2))):
+            other = own.choice(others)
+            if own.random() < 0.5:
+                self.world.note(f"power of {other.name} fails")
+                other.cut_power()
+                if own.random() < 0.5:
+                    self.world.schedule(own.uniform(5.0, 90.0), other.switch_on)
+            else:
+                self._cut_some([other], own)
+        if own.random() < 0.3:
+            self.world.cut.clear()
+
+    def _cut_some(self, inside: list[Host], own: random.Random) -> None:
+        """Cut these off, both ways, for some seconds."""
+        self._cut([host.name for host in inside])
+        self.world.schedule(own.uniform(1.0, 60.0), self.world.cut.clear)
+
+    def _cut(self, names: list[str]) -> None:
+        self.world.note(f"{', '.join(names)} cut off")
+        for one in names:
+            for other in self.world.hosts:
+                if other not in names:
+                    self.world.cut |= {(one, other), (other, one)}
 
     def _pick(self) -> Host:
         """A host; more often the one with the master daemon."""
@@ -235,9 +317,9 @@ class Schedule:
 
     def kill_master(self, seconds: float) -> None:
         host = self._pick()
-        if host.master is not None:
-            host.end_master()
-            self.world.schedule(5.0, self.game.resume, host)
+        if host.runs_master:
+            self.world.note(f"master daemon of {host.name} is killed")
+            self.game.kill_master(host)
 
     def stop_master(self, seconds: float) -> None:
         """An administrator stops the master daemon, and starts it again later."""
@@ -293,7 +375,7 @@ class Schedule:
 
     def _join(self, host: Host) -> None:
         host.release_delays = None
-        self.world.cut.clear()
+        self.world.cut = {pair for pair in self.world.cut if self.left_out & set(pair)}
 
     def cut_store(self, store: StoreHost, own: random.Random, seconds: float) -> None:
         """The store and some nodes do not reach each other, one way or both ways."""
@@ -345,7 +427,8 @@ class Schedule:
     def _heal(self) -> None:
         world = self.world
         world.note("all faults end")
-        world.cut.clear()
+        self.game.writes = False
+        world.cut = set()
         world.faults = Faults()
         for host in world.hosts.values():
             host.thaw()
@@ -355,20 +438,35 @@ class Schedule:
                 host.start_daemon()
         if world.store is not None:
             world.store.frozen["node"] = min(world.store.frozen["node"], world.now)
-        state = self._newest()
-        voters = [h for h in world.hosts.values() if h.name not in state.offline]
-        for group in (voters, [h for h in voters if h.is_candidate]):
+        self.game.note_step = lambda _program, _step: None
+        groups = list(self._list_groups())
+        for group in groups:
             for host in group:
                 if sum(h.on for h in group) <= len(group) // 2:
                     host.switch_on()
-        holders = [h for h in voters if h.state is not None and h.state.position == state.position]
-        for host in holders:  # those that have what was acknowledged
-            if sum(h.on for h in holders) <= 0:
-                host.switch_on()
+        if STRIKE in self.kinds and self.seed % 3 == 0:
+            self._leave_some_out(groups)
 
-    def _newest(self) -> State:
-        states = [h.state for h in self.world.hosts.values() if h.state is not None]
-        return max(states, key=lambda state: state.position)
+    def _list_groups(self) -> Iterator[list[Host]]:
+        """Hosts of which more than half are needed, whichever copy of the state is the newest."""
+        hosts = list(self.world.hosts.values())
+        for offline in {host.state.offline: None for host in hosts if host.state is not None}:
+            voters = [host for host in hosts if host.name not in offline]
+            yield voters
+            yield [host for host in voters if host.is_candidate]
+
+    def _leave_some_out(self, groups: list[list[Host]]) -> None:
+        """Some hosts that are not needed stay cut off."""
+        own = random.Random(f"left out {self.seed}")
+        for host in own.sample(list(self.world.hosts.values()), 2):
+            others = self.left_out | {host.name}
+            if all(
+                sum(h.on and h.name not in others for h in group) > len(group) // 2
+                for group in groups
+            ):
+                self.left_out = others
+                self._cut([host.name])
+                self.world.cut |= {(host.name, StoreHost.name), (StoreHost.name, host.name)}
 
     def is_whole(self) -> bool:
         return self.explain() == ""
@@ -387,7 +485,7 @@ class Schedule:
 
     def _is_owed(self, master: object, host: Host) -> bool:
         """Whether its guests must run: the node lives, or its death can be proven."""
-        if host.on:
+        if host.on and host.name not in self.left_out:
             return True
         return host.device is not None and host.device.mode != "fails"
 
@@ -409,6 +507,7 @@ STORE_FAULTS = {
     "store with another leader": Schedule.elect_in_store,
     "candidates in a hurry": Schedule.hurry,
 }
+STRIKE = "candidates struck while they take over"
 PAUSE = "pause for maintenance"
 LATE_RELEASE = "release late or twice"
 STOP = "master daemon stopped"

@@ -45,6 +45,8 @@ class State:
 
     position: tuple[int, int]
     homes: dict[str, str]
+    #: the master according to the configuration
+    master: str = ""
     offline: frozenset[str] = frozenset()
     #: until when an administrator wants no recovery
     paused_until: float = 0.0
@@ -70,6 +72,12 @@ class Host:
         # on disk
         self.term = Term()
         self.state: State | None = None
+        #: whether the state was made here
+        self.made_here = False
+        #: the master according to the ssconf files
+        self.ssconf = ""
+        #: whether an administrator has stopped the master daemon
+        self.stopped = False
         self.rights: dict[str, tuple[int, int]] = {}
         # until the power is cut
         self.on = True
@@ -91,7 +99,11 @@ class Host:
         self.release_delays: Callable[[], tuple[float, ...]] | None = None
         #: when the watchdog was fed for the last time before the daemon stood still or ended
         self.fed = 0.0
+        #: the master daemon: while it starts, and when it serves
+        self.starting: Any = None
         self.master: Any = None
+        #: whether systemd starts a master daemon again that has failed
+        self.supervised = True
         self.fed_check = False
         #: how often the watchdog was switched off
         self.switched_off = 0
@@ -99,11 +111,14 @@ class Host:
 
     def _make_machine(self) -> NodeMachine:
         rng = self.world.rng
-        machine = NodeMachine(
-            f"{self.name}.{self.boot}", self.clock(), rng.random, candidate=self.is_candidate
-        )
+        machine = NodeMachine(f"{self.name}.{self.boot}", self.clock(), rng.random)
         machine.wants_watchdog = self.has_watchdog
         return machine
+
+    @property
+    def runs_master(self) -> bool:
+        """Whether a master daemon runs, if it serves or not."""
+        return self.starting is not None or self.master is not None
 
     # time --------------------------------------------------------------------------------------
 
@@ -151,7 +166,7 @@ class Host:
         self.frozen = {"node": 0.0, "master": 0.0}
         self.stalled_until = 0.0
         self.start_daemon()
-        self.world.schedule(RESTART, self.world.resume_master, self)
+        self.world.schedule(RESTART, self.world.boot_master, self, self.boot)
 
     def end_daemon(self) -> None:
         """The node daemon is killed; its guests go on."""
@@ -171,7 +186,7 @@ class Host:
         self.plan_wake()
 
     def end_master(self) -> None:
-        self.master = None
+        self.starting = self.master = None
 
     def freeze(self, process: str, seconds: float) -> None:
         until = self.world.now + seconds
@@ -302,7 +317,7 @@ class World:
         self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
         self.attempt: Callable[[Host], None] = lambda _host: None
-        self.resume_master: Callable[[Host], None] = lambda _host: None
+        self.boot_master: Callable[[Host, int], None] = lambda _host, _boot: None
 
     def at(self, moment: float, what: Callable[..., None], *args: Any) -> None:
         self._number += 1
