@@ -106,8 +106,8 @@ class EndWatch:
                 log.warning("guests of %s are left to the watcher: %s", hypervisor, err)
                 continue
             for name, info in found.items():
-                if info.state == RunState.RUNNING:
-                    self._begin(name, hypervisor)
+                if info.state == RunState.RUNNING and not self._begin(name, hypervisor):
+                    self._await_process(name, hypervisor)
 
     def stop(self) -> None:
         """Watch nothing any more. Idempotent."""
@@ -156,36 +156,40 @@ class EndWatch:
         """Watch a guest if it runs; False when it does not."""
         try:
             self._observe(hypervisor)
-            self._begin(name, hypervisor)
+            known = self._begin(name, hypervisor)
             # Looked at only now, so that an end in between is not missed.
             info = self._context.hypervisor(hypervisor).info(name)
         except errors.GanetiError as err:
             log.warning("the end of instance %s is left to the watcher: %s", name, err)
             return True
         if info is not None and info.state == RunState.RUNNING:
+            if not known:
+                self._await_process(name, hypervisor)
             return True
         self.forget(name)
         return False
 
-    def _begin(self, name: str, hypervisor: str) -> None:
+    def _begin(self, name: str, hypervisor: str) -> bool:
+        """Watch a guest; False when it should have a process and has none."""
         driver = self._context.hypervisor(hypervisor)
         watched = _Watched(name, hypervisor)
         if isinstance(driver, ProcessBacked):
             pid = driver.guest_process(name)
-            if pid is not None:
-                try:
-                    watched.fd = os.pidfd_open(pid)
-                except ProcessLookupError:
-                    log.info("instance %s has ended again", name)
-                except OSError as err:
-                    log.warning("instance %s cannot be watched: %s", name, err.strerror)
-                    return
+            if pid is None:
+                return False
+            try:
+                watched.fd = os.pidfd_open(pid)
+            except ProcessLookupError:
+                log.info("instance %s has ended again", name)
+            except OSError as err:
+                log.warning("instance %s cannot be watched: %s", name, err.strerror)
+                return True
         elif not self._tellers.get(hypervisor):
-            return
+            return True
         with self._lock:
             if self._bell is None:
                 watched.close()
-                return
+                return True
             former = self._watched.get(name)
             if former is not None:
                 former.close()
@@ -193,7 +197,16 @@ class EndWatch:
             if watched.fd is not None:
                 self._bell.listen(watched.fd)
             elif isinstance(driver, ProcessBacked):
-                self._heard.add(watched)  # looked at until its process is known, or it has ended
+                self._heard.add(watched)
+                self._bell.ring()
+        return True
+
+    def _await_process(self, name: str, hypervisor: str) -> None:
+        """Look at a guest that runs until its process is known, or it has ended."""
+        with self._lock:
+            if self._bell is not None:
+                self._watched[name] = watched = _Watched(name, hypervisor)
+                self._heard.add(watched)
                 self._bell.ring()
 
     def _observe(self, hypervisor: str) -> None:

@@ -249,5 +249,5 @@ class TestXen:
     ) -> None:
         tool("exit 0")
         stop = domain_ends.watch(lambda: None)
-        wait_for(lambda: "left to the watcher" in caplog.text, "it is said")
+        wait_for(lambda: "the watcher restarts domains" in caplog.text, "a line of the log")
         stop()
