@@ -10,7 +10,7 @@ DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
 # Tests of one file share what they set up, so files are what runs side by side. Two more than two
 # processors have work for: tests of daemons and of time-outs wait.
-SIDE_BY_SIDE := --side-by-side 4
+SIDE_BY_SIDE := --side-by-side 6
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-burnin check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper check-moves check-etcd

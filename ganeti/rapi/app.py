@@ -1,6 +1,6 @@
 """The remote API as a WSGI application: routes by Falcon, one way through every request.
 
-That way is: user, permission, arguments and body, ``If-Match``, the handler, the ETag. Any failure
+That way is: user, permission, arguments and body, ``If-Match``, the handler, the ETag. Each failure
 becomes the documented error body.
 """
 
