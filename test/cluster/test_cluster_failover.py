@@ -21,7 +21,7 @@ from ganeti.base import process
 from ganeti.config.store import read_config
 from ganeti.model.config import ConfigData
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.long(120)
 
 MASTERD = constants.MASTERD
 FAILOVER = "cluster master-failover"

@@ -28,7 +28,7 @@ from ganeti.hypervisor.kvm.qmp import Qmp
 
 pytestmark = [
     pytest.mark.qemu,
-    pytest.mark.long,
+    pytest.mark.long(90),
     needs_programs("qemu-system-x86_64"),
 ]
 

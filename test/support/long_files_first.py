@@ -1,7 +1,8 @@
 """Order of test files: those that took longest in earlier runs come first.
 
 Files are what runs side by side, so a long one that begins last leaves processors idle. A first run
-knows no times: it begins with the files that are marked ``long``, then takes them by name.
+knows no times: it begins with the files that are marked ``long``, or ``long(SECONDS)``, then takes
+them by name.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pytest
 
 #: Name in pytest's cache: file -> seconds.
 _CACHE = "ganeti/seconds_of_files"
-#: Seconds that a file marked ``long`` is taken to need before it ran.
+#: Seconds that a file marked ``long`` without a number is taken to need before it ran.
 _LONG = 60.0
 
 
@@ -30,7 +31,8 @@ class LongFilesFirst:
         items.sort(key=lambda item: -self._estimate(item))
 
     def _estimate(self, item: pytest.Item) -> float:
-        unknown = _LONG if item.get_closest_marker("long") else 0.0
+        mark = item.get_closest_marker("long")
+        unknown = (mark.args[0] if mark.args else _LONG) if mark else 0.0
         return self._known.get(_file(item.nodeid), unknown)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
