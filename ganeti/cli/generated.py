@@ -30,7 +30,7 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('no_voting', 'switch', False, (), 'Become master without a vote of the other nodes; see above'),
         ('if_silent', 'switch', False, (), 'Continue only if no candidate has heard from the master for the time in --auto-failover-after of the cluster; node daemons use this'),
     )),
-    'FilterSettings': ('What ReplaceFilter sets of a filter rule.', (
+    'FilterSettings': ('The settings of a filter rule in ReplaceFilter.', (
         ('priority', 'int', 0, (), 'Rules with low numbers are tried first; 0 is the lowest'),
         ('predicates', '', None, (), 'Conditions that a job must fulfil, all of them: a list of [<kind>, <filter>] with the kinds jobid, opcode and reason. Without one, the rule matches every job'),
         ('action', '', None, (), "What happens to jobs that match: ACCEPT, PAUSE, REJECT, 'RATE_LIMIT <number>' (so many at a time), or CONTINUE (the rule has no effect)"),

@@ -73,7 +73,7 @@ def carry_out(sets: Sequence[Sequence[Job]], values: Values, asker: str, usual: 
 
 
 def add_reason(values: Values, asker: str, usual: str) -> JsonObject:
-    """What every opcode gets: the priority and the reason of the command line."""
+    """The common fields of every opcode: priority and reason of the command line."""
     reason = [[asker, values.get("reason") or usual, nanoseconds(SYSTEM.now())]]
     return {"priority": _PRIORITIES[values.get("priority", "normal")], "reason": reason}
 

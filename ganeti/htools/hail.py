@@ -33,7 +33,7 @@ KNOWN = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What goes back: whether it worked, why, and the result of the request's type."""
+    """The answer: whether it worked, why, and the result of the request's type."""
 
     success: bool
     info: str
@@ -53,7 +53,7 @@ _KINDS = (
 
 
 def read_request(raw: JsonObject) -> tuple[str, JsonObject]:
-    """What a request asks for: its type, and the rest of it."""
+    """Read a request: its type, and the rest of it."""
     wanted = wire.take(raw, "request", dict, "request")
     kind = wire.take(wanted, "type", str, "request")
     if kind not in _KINDS:

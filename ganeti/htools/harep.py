@@ -41,7 +41,7 @@ class RepairError(errors.GenericError):
 
 @dataclass(slots=True)
 class State:
-    """What is known, and the options; repairs change ``cluster`` so that the next ones see them."""
+    """Facts and options; repairs change ``cluster`` so that the next ones see them."""
 
     client: Client
     cluster: Cluster

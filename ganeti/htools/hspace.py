@@ -74,7 +74,7 @@ def _totals(layout: Layout) -> dict[str, float]:
 
 
 class _Report:
-    """What the nodes have altogether, and the lines about a state of the cluster."""
+    """The totals of all nodes, and the lines about a state of the cluster."""
 
     def __init__(self, layout: Layout) -> None:
         board = layout.board

@@ -133,7 +133,7 @@ def _index_by_collector(reports: Sequence[Any], where: str) -> Reports:
 
 
 def _ask(nodes: Sequence[str], collector: str) -> dict[str, Reports]:
-    """What the monitoring daemons answer; nothing for those that do not."""
+    """The answers of the monitoring daemons; those without one are left out."""
     if not nodes:
         return {}
     with ThreadPoolExecutor(min(_AT_ONCE, len(nodes))) as pool:

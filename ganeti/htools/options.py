@@ -126,7 +126,7 @@ REMOTE = ("ca-file", "insecure", "credentials")
 
 @dataclass(slots=True)
 class Values:
-    """What was given: options by their key, and the arguments."""
+    """The options of a command line by their key, and its arguments."""
 
     options: JsonObject = field(default_factory=dict)
     arguments: list[str] = field(default_factory=list)

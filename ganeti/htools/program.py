@@ -1,4 +1,4 @@
-"""What the programs have in common: help, version, errors and exit codes."""
+"""Common parts of the programs: help, version, errors and exit codes."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class RemoteError(errors.GenericError):
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """Where a remote API is and how to get in."""
+    """The address of a remote API, with user and password."""
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""What tags say about automatic repairs, and which repair an instance needs. Pure.
+"""Tags about automatic repairs, and the repair that an instance needs. Pure.
 
 A repair leaves two tags on its instance: ``pending`` with its jobs, and ``result`` when they have
 ended. Both have the type of the repair, an identifier that they share, and a time.
@@ -69,7 +69,7 @@ def find_unfinished(found: Sequence[Repair]) -> list[Repair]:
 
 
 def find_needed_repair(item: Instance, offline: frozenset[str]) -> Type | None:
-    """What an instance needs when some nodes are offline; None when it is well.
+    """The repair that an instance needs when some nodes are offline; None when it is well.
 
     Instances on shared storage need none of these: they start on any node.
     """

@@ -29,7 +29,7 @@ def _grid(titles: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
 
 
 class _NodeRow:
-    """What the table of nodes can show of one node."""
+    """The values that the table of nodes can show of one node."""
 
     def __init__(self, layout: Layout, index: int, name: str) -> None:
         self.layout, self.index, self.name = layout, index, name

@@ -1,4 +1,4 @@
-"""What a hypervisor driver may be able to do beside its contract: a small protocol for each."""
+"""Optional abilities of hypervisor drivers beside their contract: a small protocol for each."""
 
 from __future__ import annotations
 

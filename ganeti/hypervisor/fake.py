@@ -263,7 +263,7 @@ class FakeHypervisor(Hypervisor):
         self.guests.write(instance.name, self.guests.find_running(instance.name).memory, vcpus)
 
     def changes(self, name: str) -> list[str]:
-        """What was done to devices of a running guest, as ``plug_disk <uuid>``."""
+        """The changes of devices of a running guest, as ``plug_disk <uuid>``."""
         try:
             return files.read_text(self.guests.changes_file(name)).splitlines()
         except FileNotFoundError:

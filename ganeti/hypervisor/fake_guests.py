@@ -36,11 +36,11 @@ class Guests:
         return self.directory / f".{how}-{self.path(name).name}"
 
     def changes_file(self, name: str) -> Path:
-        """Where what was done to the devices of a running guest is noted."""
+        """The file with the changes of devices of a running guest."""
         return self.directory / f".changes-{self.path(name).name}"
 
     def disks_file(self, name: str) -> Path:
-        """Where the disks of a guest are noted."""
+        """The file with the disks of a guest."""
         return self.directory / f".disks-{self.path(name).name}"
 
     def is_free(self, name: str) -> bool:
@@ -115,7 +115,7 @@ class Guests:
     # disks that are sent: content is copied at once, and once more when the guest follows
 
     def sending_file(self, name: str) -> Path:
-        """Where the disks that are sent are noted, and the note of the target about its own."""
+        """The file with the disks that are sent, and at the target with its own ones."""
         return self.directory / f".sending-{self.path(name).name}"
 
     def send_disks(self, name: str, uuids: Sequence[str], target: str) -> None:

@@ -86,7 +86,7 @@ Method = Literal[
 
 
 class Rule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What one method does for one instance instead of its work."""
+    """The behaviour of one method for one instance in place of its work."""
 
     delay: Annotated[float, Meta(ge=0, le=60, description="Seconds to wait first")] = 0
     fail: str | UnsetType = UNSET

@@ -1,4 +1,4 @@
-"""What a Linux node has: memory and processors, read from /proc and /sys.
+"""Memory and processors of a Linux node, read from /proc and /sys.
 
 Shared by the drivers whose guests are processes of the node.
 """

@@ -24,7 +24,7 @@ HvParams = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Traits:
-    """What a hypervisor can do; facts, not behaviour."""
+    """The abilities of a hypervisor; facts, not behaviour."""
 
     can_migrate: bool = False
     #: instances run as real guests with a console of their own

@@ -1,4 +1,4 @@
-"""What is mounted, from the text of ``/proc/<pid>/mountinfo`` (proc(5)); reading is pure."""
+"""The mounts, from the text of ``/proc/<pid>/mountinfo`` (proc(5)); reading is pure."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def read(path: Path = OWN) -> list[Mount]:
 
 
 def find_mount(point: Path, mounts: Iterable[Mount]) -> Mount | None:
-    """What lies on top at a directory, None when nothing is mounted there."""
+    """The last mount on a directory, None when nothing is mounted there."""
     found = None
     for mount in mounts:
         if mount.point == str(point):

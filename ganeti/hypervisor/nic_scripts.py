@@ -1,4 +1,4 @@
-"""What scripts of administrators are told of a NIC; pure."""
+"""The variables about a NIC for scripts of administrators; pure."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _FREE = 10.0
 
 @dataclass(frozen=True)
 class Part:
-    """Where a partition lies, in bytes."""
+    """The place of a partition, in bytes."""
 
     offset: int
     size: int

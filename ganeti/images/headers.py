@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, and whether it stands alone. Pure.
+"""The format of a file by its first bytes, and whether it needs other files. Pure.
 
 A file from outside is checked here before any other program reads it: one that names other files
 (a backing file, a data file, parts of a disk), or is encrypted, is refused.

@@ -40,7 +40,7 @@ class Shelf:
         return self.directory / f"{check_uuid(uuid)}{_SUFFIX}"
 
     def part(self, uuid: ImageUuid) -> Path:
-        """Where a file is until all of it has arrived."""
+        """The path of a file until all of it has arrived."""
         return self.directory / f"{check_uuid(uuid)}{_PART}"
 
     def prepare(self) -> None:

@@ -25,7 +25,7 @@ def is_url(source: str) -> bool:
 
 
 def describe(source: str) -> str:
-    """What people call a source: the URL, or the name of the file that was uploaded."""
+    """The name of a source for people: the URL, or the name of the file that was uploaded."""
     return source if is_url(source) else _TOKEN.sub("", source)
 
 

@@ -1,4 +1,4 @@
-"""What the queue needs to know of an operation: ask for locks, run, clean up."""
+"""The interface of an operation to the queue: ask for locks, run, clean up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Need:
 
 
 class JobHandle(Protocol):
-    """What an operation may know and do of the job it runs in."""
+    """The interface of a job to the operation that runs in it."""
 
     @property
     def job_id(self) -> int: ...

@@ -1,4 +1,4 @@
-"""What a filter rule says about jobs: its predicates as functions, its action as a value. Pure.
+"""A filter rule as code: its predicates as functions, its action as a value. Pure.
 
 A predicate is ``[kind, filter]``; the filter has the JSON form of ``ganeti.filters``. What the
 kinds look at:
@@ -52,7 +52,7 @@ _REASON_FIELDS = {"source": 0, "reason": 1, "timestamp": 2}
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """What rules look at: the id of a job and its opcodes in stored form, reasons included."""
+    """Facts for the rules: the id of a job and its opcodes in stored form, reasons included."""
 
     id: int
     ops: Sequence[Op]
@@ -64,7 +64,7 @@ class JobFacts:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What happens to a job; ``limit`` is that of RATE_LIMIT, 0 for the others."""
+    """The action of a rule; ``limit`` is that of RATE_LIMIT, 0 for the others."""
 
     name: str
     limit: int = 0

@@ -117,7 +117,7 @@ class Rules:
         return bool(self._deciding)
 
     def decide(self, job: JobFacts, running: Mapping[str, Collection[int]]) -> Verdict:
-        """What is to happen with a queued job.
+        """The verdict of the rules on a queued job.
 
         ``running`` has for the uuid of a RATE_LIMIT rule the ids of the jobs that run under it;
         rules may be missing. An id that is the job's own does not count.

@@ -22,7 +22,7 @@ from ganeti.model.job_status import JobStatus
 
 
 class Effect(Flag):
-    """What the queue has to do after an event."""
+    """An effect that the queue performs after an event."""
 
     NONE = 0
     #: write the job file, and go on only when it is durable
@@ -139,7 +139,7 @@ class Machine:
         self._news.setdefault(f"ops/{index}", {})["log"] = log
 
     def take_news(self) -> Parts:
-        """What changed since the last call, as plain data; the end of the job is not in it."""
+        """The changes since the last call, as plain data; without the end of the job."""
         news, self._news = self._news, {}
         plain: Parts = msgspec.to_builtins(news)
         return plain

@@ -1,4 +1,4 @@
-"""What a worker does with a job: start it, collect its locks, run it, finish it.
+"""The work on a job: start it, collect its locks, run it, finish it.
 
 A worker runs a job as far as it gets without waiting, and then takes another one. The event that
 the job waits for puts it in line again.
@@ -209,7 +209,7 @@ class Steps:
         self.follow_up(job, effect)
 
     def follow_up(self, job: Job, effect: Effect) -> None:
-        """What follows an event that is on disk."""
+        """Act on an event that is on disk."""
         if Effect.FINALIZED in effect:
             job.ops = []
             with log.set_context(job=str(job.id)):

@@ -92,7 +92,7 @@ class Level:
 
 @dataclass
 class Held:
-    """What an owner holds at one level."""
+    """The locks that an owner holds at one level."""
 
     shared: bool
     #: names, or ALL

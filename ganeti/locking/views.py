@@ -1,4 +1,4 @@
-"""What users see of locks: a row of the list for each, and why a request waits."""
+"""Locks as users see them: a row of the list for each, and why a request waits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class WaitView:
-    """What one owner waits for."""
+    """The request that one owner waits for."""
 
     level: str
     names: tuple[str, ...] | None

@@ -1,4 +1,4 @@
-"""What works on a request: the handler, what answers at once, and the reply that they give."""
+"""The parts that answer a request: the handler, the quick handler, and the reply."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _refuse_detach(reply: Reply, _keeper: object) -> None:
 
 
 class Handler(Protocol):
-    """What the server calls in a pool thread for each request."""
+    """The function that the server calls in a pool thread for each request."""
 
     def __call__(self, method: str, args: JsonObject, peer: Credentials, reply: Reply) -> None: ...
 
@@ -142,7 +142,7 @@ class QuickAnswers:
         self._kept = lru_cache(_KEPT)(self._find)
 
     def find(self, data: bytes) -> Callable[[], object] | None:
-        """What answers these bytes, if they are one small request that need not go to the pool."""
+        """The function that answers these bytes, if they are one request that needs no thread."""
         return None if len(data) > _SMALL else self._kept(data)
 
     def _find(self, data: bytes) -> Callable[[], object] | None:

@@ -28,7 +28,7 @@ class HistoryFilter(msgspec.Struct, kw_only=True):
 
 
 class FilterSettings(msgspec.Struct, kw_only=True):
-    """What ReplaceFilter sets of a filter rule."""
+    """The settings of a filter rule in ReplaceFilter."""
 
     priority: Annotated[int, doc("Rules with low numbers are tried first; 0 is the lowest")] = 0
     predicates: Annotated[

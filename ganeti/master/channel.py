@@ -1,4 +1,4 @@
-"""What one master candidate is sent next, and the thread that sends it.
+"""The next update for one master candidate, and the thread that sends it.
 
 What came while a call was on its way goes out together with the next one, so a slow candidate
 costs memory for the newest state of each file only. A candidate that failed, or is new, is brought
@@ -55,7 +55,7 @@ class Snapshot:
 
 @dataclass
 class State:
-    """Where the whole state is read from; may block for the disk."""
+    """Reads the whole state; may block for the disk."""
 
     #: all of it; with True the files of the queue too
     snapshot: Callable[[bool], Snapshot]
@@ -69,7 +69,7 @@ class State:
 
 @dataclass
 class Pending:
-    """What a channel sends next."""
+    """The next update of a channel."""
 
     #: number of the last write that is in here or was sent before
     sequence: int = 0
@@ -204,7 +204,7 @@ class Channel:
             self._cond.notify()
 
     def renew_config(self) -> None:
-        """What the candidate has of the configuration is not to be built upon."""
+        """Send the whole configuration next, as the copy of the candidate cannot be used."""
         with self._cond:
             self._renew_config = True
             self._cond.notify()

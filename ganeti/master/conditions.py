@@ -1,4 +1,4 @@
-"""What is wrong in the cluster now, for notifications; from memory, no node is called."""
+"""The present problems of the cluster, for notifications; from memory, no node is called."""
 
 from __future__ import annotations
 

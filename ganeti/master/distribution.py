@@ -80,7 +80,7 @@ class Distribution:
 
     @contextlib.contextmanager
     def hold_sent(self) -> Iterator[Mapping[str, str]]:
-        """What the nodes were sent last, by key; no other round begins while this is held.
+        """The facts that nodes were sent last, by key; no other round begins while this is held.
 
         What is still to be sent is sent first: nodes that did not answer last time get another
         chance now, not only after the next wait.

@@ -1,4 +1,4 @@
-"""What happens in the cluster, as a row of numbered events that clients can follow.
+"""Events of the cluster, numbered, which clients can follow.
 
 The job queue and the configuration report their changes; nothing is polled.
 Only the latest events are kept, in memory: who was away for too long, or finds another run of the
@@ -264,7 +264,7 @@ def _find_current_input(record: JobRecord) -> list[JsonObject]:
 
 
 def _describe_event(record: JobRecord, seen: _Seen) -> JsonObject:
-    """What the event of a status says."""
+    """The data of the event of a status."""
     if seen.summary is not None:
         opstatus = [op.status.value for op in record.ops]
         return {"status": seen.status, "opstatus": opstatus, "summary": seen.summary}

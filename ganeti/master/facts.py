@@ -16,7 +16,7 @@ from ganeti.paths import Paths
 
 
 class Facts:
-    """What is neither configuration nor on a node."""
+    """Facts that are neither configuration nor on a node."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths

@@ -1,4 +1,4 @@
-"""What the last verification of each part of the cluster found; kept in a file of this node.
+"""Findings of the last verification of each part of the cluster, in a file of this node.
 
 Another master has none until the cluster is verified there. A finding that was there before keeps
 the time since when it is known.

@@ -163,7 +163,7 @@ class Wanted:
         return any(mark in raw for mark in self._marks)
 
     def select(self, touches: list[Touch]) -> list[Touch]:
-        """Those of the objects of a record that are meant."""
+        """The objects of a record that the filter selects."""
         for touch in touches:
             if touch.uuid in self._uuids or self._is_meant(touch):
                 self.found = True

@@ -1,4 +1,4 @@
-"""What all daemons logged about one job, from the nodes that have it."""
+"""The log lines of all daemons about one job, collected from the nodes."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def _add_instance(sheet: Sheet, core: Core, config: Config, instance: Instance) 
 
 
 def add_backup(sheet: Sheet, name: str, plan: BackupPlan) -> None:
-    """What is known of the backups of an instance; a schedule without a backup has no time."""
+    """Add the metrics of the backups of an instance; a schedule without a backup has no time."""
     sheet.add("backup_timestamp_seconds", (name,), plan.last_time)
     sheet.add("backup_interval_seconds", (name,), plan.every * 3600 if plan.every else None)
     sheet.add("backup_verified_timestamp_seconds", (name,), plan.verified_time)

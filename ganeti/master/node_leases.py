@@ -32,7 +32,7 @@ from ganeti.recovery.master import (
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the master knows of a node that it calls; all times in seconds from now."""
+    """The state of a node that the master calls; all times in seconds from now."""
 
     #: since the node was called that answered
     silence: float | None
@@ -115,7 +115,7 @@ class NodeLeases:
     def find_silent(
         self, nodes: Collection[NodeUuid], has_device: Callable[[NodeUuid], bool]
     ) -> list[Fence]:
-        """Those of the nodes that are to be fenced now; :meth:`note_fence` must follow for each.
+        """The nodes that are to be fenced now; :meth:`note_fence` must follow for each.
 
         ``has_device``: whether something can switch a node off. One with a watchdog needs nothing.
         """
@@ -143,7 +143,7 @@ class NodeLeases:
                 self._machine.nodes[node].fencing = False
 
     def describe(self, node: NodeUuid) -> View:
-        """What is known of a node now."""
+        """The present state of a node."""
         with self._lock:
             self._update()
             machine, now = self._machine, self.now()

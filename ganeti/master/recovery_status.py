@@ -1,4 +1,4 @@
-"""What the cluster does about the death of nodes; from memory, no node is called.
+"""The state of recovery from the death of nodes; from memory, no node is called.
 
 The answer of QueryRecovery is an object:
 
@@ -53,7 +53,7 @@ _RECENT = 15.0
 
 
 class State(StrEnum):
-    """What became of an instance of a dead node."""
+    """The state of an instance of a dead node."""
 
     #: it belongs to another node now
     RECOVERED = "recovered"
@@ -121,7 +121,7 @@ def _list_proofs(config: Config, node: Node, view: View) -> list[str]:
 
 
 def _explain_next(core: Core, config: Config, node: Node, view: View, proofs: list[str]) -> str:
-    """What happens to a node that stays silent, in words."""
+    """The next steps for a node that stays silent, in words."""
     if node.offline:
         return "is offline, since its death was proven" if node.is_proven_dead else "is offline"
     if node.uuid == config.cluster.master_node:
@@ -148,7 +148,7 @@ def _explain_next(core: Core, config: Config, node: Node, view: View, proofs: li
 
 
 def find_instances(core: Core, config: Config, now: float) -> Iterator[JsonObject]:
-    """What became of the instances of nodes that are dead, or were when they were fenced last."""
+    """The states of instances of nodes that are dead, or were when they were fenced last."""
     ended = core.queue.has_ended
     for node in config.nodes.values():
         if not node.is_proven_dead:
@@ -171,7 +171,7 @@ def find_instances(core: Core, config: Config, now: float) -> Iterator[JsonObjec
 
 
 def find_wanted_instances(core: Core, config: Config, now: float) -> Iterator[JsonObject]:
-    """Those of :func:`find_instances` that are marked as running."""
+    """The instances of :func:`find_instances` that are marked as running."""
     for row in find_instances(core, config, now):
         item = config.find_by_handle(row["instance"])
         if item is not None and not item.forthcoming and item.admin_state is AdminState.UP:

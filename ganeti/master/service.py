@@ -188,7 +188,7 @@ class Service:
         self._notifier.stop()
 
     def answer_quickly(self, method: str, args: JsonObject) -> Callable[[], object] | None:
-        """What answers a request that takes less than to wake a thread for it; never raises."""
+        """The function for a request that is answered faster than a thread wakes; never raises."""
         if method == "QueryConfigValues" and facts.is_quick(args["fields"]):
             return lambda: self._config_values(args, None)
         if method != "Query" or args.get("redacted"):

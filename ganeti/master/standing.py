@@ -71,7 +71,7 @@ def list_certificates(core: Core, config: Config, now: float) -> list[JsonObject
 
 
 def list_findings(core: Core, config: Config) -> list[Known]:
-    """What the last verifications of the configuration and of all node groups found."""
+    """Findings of the last verifications of the configuration and of all node groups."""
     parts = core.findings.parts
     wanted = ["", *config.groups]
     return [known for part in wanted if part in parts for known in parts[part].findings]

@@ -70,7 +70,7 @@ def _opcodes(raw: Sequence[object]) -> list[OpCode]:
 
 
 def _notes(raw: list[Any], ops: list[OpCode]) -> list[str]:
-    """What the log of a job says of parameters that were left out."""
+    """Lines for the log of a job about parameters that were left out."""
     return [
         f"WARNING: {op.op_id} has no parameter '{name:.60}'; it is null and was ignored"
         for item, op in zip(raw, ops, strict=True)

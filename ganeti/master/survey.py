@@ -1,4 +1,4 @@
-"""What nodes measured, asked in the background, so that no reader of it calls a node.
+"""Measurements of nodes, asked in the background, so that no reader of them calls a node.
 
 One thread asks all nodes for their newest samples every ten seconds. Another one asks for storage
 and computes what still fits: minutes apart, and only while somebody reads it.
@@ -34,7 +34,7 @@ _STOP_WAIT = 1.0
 
 @dataclass(frozen=True)
 class NodeState:
-    """What is known of a node that is not offline."""
+    """The state of a node that is not offline."""
 
     reachable: bool
     #: Unix time of the last change of that

@@ -93,7 +93,7 @@ class Waiting:
             self._most_timers = max(_FEW_TIMERS, 2 * len(self._timers))
 
     def note_change(self, key: Hashable) -> None:
-        """What has this key has changed (a job: called by the queue)."""
+        """Note a change of a job (called by the queue), or of another thing with this key."""
         waits = self._by_key.get(key)
         if waits:
             with self._mutex:

@@ -1,4 +1,4 @@
-"""What a guest gets for a path. Pure.
+"""The answer to a guest for a path. Pure.
 
 The paths and their content are an interface: guests and images of others read them.
 """

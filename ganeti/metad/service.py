@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def respond(paths: Paths, guest: str, path: str) -> Answer:
-    """What the guest with this address gets; nothing in its request can make it another one."""
+    """The answer to the guest with this address; its request cannot name another guest."""
     try:
         found = metadata.find(paths, guest)
         if found is None:

@@ -201,7 +201,7 @@ def is_instance(text: str) -> bool:
 
 
 def make_damaged(backup: str, instance: str, reason: str) -> Manifest:
-    """What is known of a backup whose file cannot be read."""
+    """The record of a backup whose file cannot be read."""
     begun = 0.0
     with contextlib.suppress(ValueError):
         begun = float(calendar.timegm(time.strptime(backup, _ID_FORM)))
@@ -228,7 +228,7 @@ def dump(manifest: Manifest) -> str:
 
 
 def parse(text: str) -> Manifest:
-    """What a file says.
+    """Parse the text of a manifest.
 
     Raises:
         GenericError: it is damaged, or of a version that is not known.

@@ -1,4 +1,4 @@
-"""What a verification found, as data."""
+"""A finding of a verification, as data."""
 
 from __future__ import annotations
 

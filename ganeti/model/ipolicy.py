@@ -75,7 +75,7 @@ def defaults() -> JsonObject:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a policy looks at: sizes in MiB."""
+    """The values that a policy compares: sizes in MiB."""
 
     memory: int
     vcpus: int
@@ -87,7 +87,7 @@ class Shape:
 
 
 def violations(policy: Mapping[str, Any], shape: Shape) -> list[str]:
-    """What a shape breaks, a sentence each; empty if it is allowed.
+    """The violations of a policy by a shape, a sentence each; empty if it is allowed.
 
     With several min/max pairs one that is kept is enough; the nearest one is reported.
     """

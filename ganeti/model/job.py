@@ -35,7 +35,7 @@ class OpRecord(msgspec.Struct, kw_only=True, gc=False, frozen=True):
 
 
 class Submitter(msgspec.Struct, kw_only=True, gc=False, omit_defaults=True):
-    """Who submitted a job: the uid of the LUXI client, and its name if one is known.
+    """The submitter of a job: the uid of the LUXI client, and its name if one is known.
 
     ``user`` is whom the client spoke for, such as ``rapi:alice``; only trusted daemons may.
     ``limits`` hold for the job as long as it exists, and for the jobs that it hands in.
@@ -49,7 +49,7 @@ class Submitter(msgspec.Struct, kw_only=True, gc=False, omit_defaults=True):
 
     @property
     def shown(self) -> str:
-        """Who asked for it, for people."""
+        """The submitter, for people."""
         return self.user or self.name or f"uid {self.uid}"
 
 

@@ -26,7 +26,7 @@ class Quota(
 class Limits(
     msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """Who it is, and which objects that one may use: of a node group, with a tag, or both."""
+    """A user, and the objects that the user may use: of a node group, with a tag, or both."""
 
     name: str
     group: str | None = None

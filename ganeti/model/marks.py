@@ -14,7 +14,7 @@ import msgspec
 
 
 class Mark(Enum):
-    """What is known of a parameter, whatever its value."""
+    """A property of a parameter, whatever its value."""
 
     #: reaches no command line, path, device, address or script of a node
     SAFE = auto()

@@ -1,4 +1,4 @@
-"""What administrators set aside on nodes: the states of hypervisors and of volume groups. Pure.
+"""Resources that administrators set aside on nodes, by hypervisor and volume group. Pure.
 
 A node reports what it has. Places are chosen with less: no more than ``..._total``, and what the
 node keeps for itself, even while it does not use it.

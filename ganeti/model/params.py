@@ -176,7 +176,7 @@ def _convert(
 def _explain(
     schema: type[msgspec.Struct], values: Mapping[str, object], what: str, text: str
 ) -> str:
-    """What is wrong with a value, in words of users where its type has them."""
+    """The error of a value, in words of users where its type has them."""
     name = text.rpartition(" - at `$.")[2].rstrip("`")
     kind = next((info.type for info in typed.fields(schema) if info.name == name), None)
     plain = marks.plain(kind)

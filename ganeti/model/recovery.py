@@ -1,4 +1,4 @@
-"""What is remembered of the death of a node, and of its instances that were started elsewhere."""
+"""Records of the death of a node, and of its instances that were started elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tags say about automatic repairs of instances. Pure.
+"""Tags about automatic repairs of instances. Pure.
 
 ``ganeti:watcher:autorepair:TYPE`` on an instance, its group or the cluster (the first that has one
 counts) allows repairs up to that type; ``...:suspend[:TIME]`` on any of them stops all.
@@ -56,5 +56,5 @@ def find_allowed(levels: Sequence[Iterable[str]]) -> Type | None:
 
 
 def select(tags: Iterable[str]) -> list[str]:
-    """Those that say something about automatic repairs."""
+    """The tags about automatic repairs."""
     return [tag for tag in tags if tag.startswith(PREFIX)]

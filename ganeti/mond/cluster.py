@@ -1,4 +1,4 @@
-"""What ganeti-confd says of this node: which collectors are active, whose its disks are.
+"""Facts of ganeti-confd about this node: which collectors are active, whose its disks are.
 
 Asked once a minute by a thread of its own. Without an answer all collectors are active, and
 instances have no names.

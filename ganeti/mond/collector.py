@@ -54,7 +54,7 @@ class NothingMeasured(errors.GenericError):
 
 @dataclass(frozen=True)
 class Node:
-    """What collectors look at."""
+    """The node as collectors see it."""
 
     paths: Paths
     facts: ClusterFacts
@@ -81,7 +81,7 @@ class Collector(ABC):
 
     @abstractmethod
     def data(self) -> object:
-        """What the report says; blocks as long as the tools it asks.
+        """The data of the report; blocks as long as the tools that it runs.
 
         Raises:
             GanetiError: there is nothing to report; the text says why.
@@ -107,7 +107,7 @@ class Collector(ABC):
 
 
 class SamplingCollector(Collector):
-    """One that needs measurements at intervals."""
+    """A collector that needs measurements at intervals."""
 
     @abstractmethod
     def sample(self) -> None:

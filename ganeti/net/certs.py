@@ -59,7 +59,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class CertInfo:
-    """What a certificate says: names, validity (seconds since 1970), SHA1 digest."""
+    """The content of a certificate: names, validity (seconds since 1970), SHA1 digest."""
 
     subject_cn: str
     issuer_cn: str

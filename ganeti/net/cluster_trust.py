@@ -30,7 +30,7 @@ _SALT_BYTES = 8
 
 
 class DiskPlace(NamedTuple):
-    """Where the other cluster expects one disk."""
+    """The place where the other cluster expects one disk."""
 
     host: str
     port: int

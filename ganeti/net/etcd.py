@@ -56,7 +56,7 @@ class LeaseGoneError(errors.RemoteError):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What one member says of itself."""
+    """The health of one member, by its own answer."""
 
     member: Member
     #: why it did not answer; empty: it did

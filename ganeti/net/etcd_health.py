@@ -1,4 +1,4 @@
-"""What is wrong with an etcd cluster, as one host that uses it sees it."""
+"""The problems of an etcd cluster as one of its clients sees them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def find_flaws(settings: Path, key: str, holder: str) -> list[str]:
 
 
 def judge(members: Sequence[Health]) -> list[str]:
-    """What is wrong with members. Pure."""
+    """The problems of members. Pure."""
     flaws = [text for health in members for text in _judge_one(health)]
     if len(members) < _FEWEST:
         flaws.append(f"only {len(members)} of at least {_FEWEST} members of etcd are named")

@@ -21,7 +21,7 @@ _FILES: Final = ("ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Where one member of the etcd cluster serves clients."""
+    """The address at which one member of the etcd cluster serves clients."""
 
     host: str
     port: int

@@ -21,7 +21,7 @@ MOST = 1 << 16
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered; names of headers are in small letters."""
+    """The answer of a server; names of headers are in small letters."""
 
     status: int
     body: bytes

@@ -50,7 +50,7 @@ def find_missing_bridges(names: Sequence[str]) -> list[str]:
 
 
 def bridge_command(name: str) -> str:
-    """What makes a bridge on a node."""
+    """The command that makes a bridge on a node."""
     return f"ip link add name {name} type bridge && ip link set {name} up"
 
 

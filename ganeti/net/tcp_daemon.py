@@ -1,4 +1,4 @@
-"""What the daemons that serve on a port have in common: options, logs, how they end."""
+"""Common parts of daemons that serve on a port: options, logs, how they end."""
 
 from __future__ import annotations
 

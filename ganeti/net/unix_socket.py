@@ -378,7 +378,7 @@ class Credentials(Record):
 
 
 def peer_credentials(sock: socket.socket) -> Credentials:
-    """Who connected, as the kernel knows it (SO_PEERCRED, unix(7))."""
+    """The user of the other end, as the kernel knows it (SO_PEERCRED, unix(7))."""
     layout = struct.Struct("iII")
     raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, layout.size)
     return Credentials(*layout.unpack(raw))

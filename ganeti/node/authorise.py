@@ -1,4 +1,4 @@
-"""Who may call this node: the owners of the certificates that the cluster lists.
+"""Authorisation of callers: the owners of the certificates that the cluster lists.
 
 The list is ``ssconf_master_candidates_certs``, lines ``<node uuid>=<SHA1 of the certificate>``.
 While it is missing or empty (a node that is being set up), only this node's own certificate is

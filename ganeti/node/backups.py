@@ -338,7 +338,7 @@ class Backups(BackupCalls):
 
 
 def _explain_full(base: str, what: str, why: str) -> str:
-    """What the user reads when nothing can be built on the last backup."""
+    """The text for the user when the new backup cannot be built on the last one."""
     return f"backup {base} cannot be built on, so all of the {what} was stored: {why}"
 
 

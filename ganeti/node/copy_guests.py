@@ -239,7 +239,7 @@ def _ends_within(process: int, seconds: float) -> bool:
 def _make_test(
     driver: Hypervisor, name: str, sign: Sign, console: ConsoleOutput
 ) -> Iterator[Callable[[], bool]]:
-    """What tells whether the guest has shown its sign; HypervisorError when it never can."""
+    """A test whether the guest has shown its sign; HypervisorError when it never can."""
     if sign.kind is Kind.SERIAL:
         yield lambda: sign.is_in(console.read())
         return

@@ -46,7 +46,7 @@ class Disks(DiskCalls):
         self._context = context
 
     def environment(self) -> Environment:
-        """What the drivers know of this node, read again from its files.
+        """The facts of drivers about this node, read again from its files.
 
         ``node_uuid`` is empty on a node that is not a master candidate: only those are listed.
 
@@ -383,7 +383,7 @@ class Disks(DiskCalls):
 
 
 def _target(link: Path) -> str | None:
-    """Where a symbolic link leads, None when it is none."""
+    """The target of a symbolic link, None when it is not one."""
     try:
         return os.readlink(link)
     except OSError:

@@ -1,4 +1,4 @@
-"""What the kernel counts on this node: processors, memory, disks, network, mirrors."""
+"""Counters of the kernel of this node: processors, memory, disks, network, mirrors."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def remove(paths: Iterable[Path]) -> None:
 
 
 def candidate_files(paths: Paths) -> Iterator[Path]:
-    """What a node needs to become master."""
+    """The files that a node needs to become the master."""
     yield from (paths.position_file, paths.config_file, paths.journal_file, paths.ca_key)
     yield paths.master_stopped_file
     yield from sealed_file.companions(paths.config_file)
@@ -38,7 +38,7 @@ def candidate_files(paths: Paths) -> Iterator[Path]:
 
 
 def cluster_files(paths: Paths) -> Iterator[Path]:
-    """What makes this host a member of a cluster; nothing of any instance."""
+    """The files that make this server a member of a cluster; none of an instance."""
     data = paths.data
     yield from candidate_files(paths)
     yield from (

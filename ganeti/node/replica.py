@@ -73,7 +73,7 @@ class Replica(ReplicaCalls):
     # what there is -------------------------------------------------------------------------
 
     def master_view(self) -> MasterView:
-        """What this node knows of the master role."""
+        """The view of this node on the master role."""
         number, claimed = self._term.read_highest()
         return MasterView(
             master=claimed or self._context.read_master(),

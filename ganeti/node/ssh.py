@@ -111,7 +111,7 @@ class Ssh(SshCalls):
         ssh_files.generate(private, kind, bits, f"root@{self._context.name}")
 
     def _changing(self) -> threading.Lock:
-        """What is held while files are changed.
+        """Hold the lock of SSH files while they are changed.
 
         Raises:
             OpPrereqError: root of this node did not agree.

@@ -23,7 +23,7 @@ MIB = 1024 * 1024
 
 
 class Storage(StorageCalls):
-    """What this node can keep disks on."""
+    """The storage of this node for disks."""
 
     def __init__(self, context: NodeContext, disks: Disks) -> None:
         self._context = context

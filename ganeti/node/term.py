@@ -15,7 +15,7 @@ from ganeti.recovery import terms
 
 
 class Term:
-    """What this node knows of terms. Thread-safe; a new number is on disk before it counts."""
+    """The terms that this node knows. Thread-safe; a new number is on disk before it counts."""
 
     def __init__(self, paths: Paths) -> None:
         self._path = paths.epoch_file

@@ -65,7 +65,7 @@ _STARTS = frozenset({"OP_INSTANCE_STARTUP", "OP_INSTANCE_REBOOT", "OP_INSTANCE_A
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """What receivers get of one event; ``key`` is that of its begin and of its end."""
+    """The notice of one event for receivers; ``key`` is that of its begin and of its end."""
 
     id: str
     key: str
@@ -94,7 +94,7 @@ class JobStory:
 
 
 def read_story(record: JobRecord) -> JobStory:
-    """What a notice needs of a job."""
+    """The facts of a job for a notice."""
     failed = next((op for op in record.ops if op.status is JobStatus.ERROR), None)
     sources = {entry[0] for op in record.ops for entry in op.input.get("reason") or ()}
     return JobStory(

@@ -1,4 +1,4 @@
-"""What waits to be sent to one receiver: batches, pauses, retries and limits. Pure.
+"""Notices that wait to be sent to one receiver: batches, pauses, retries and limits. Pure.
 
 Notices that come close together make one message. A message that cannot be delivered is tried again
 with growing pauses, and given up after a day. What does not fit is dropped and counted.

@@ -73,7 +73,7 @@ def _check_server(server: mail.Server, notification: Notification) -> None:
 
 
 def make_body(cluster: str, name: str, message: Message) -> JsonObject:
-    """What receivers get, as an object."""
+    """The message for receivers, as an object."""
     return {
         "cluster": cluster,
         "notification": name,

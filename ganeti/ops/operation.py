@@ -53,7 +53,7 @@ class Hooks:
 
 @dataclass
 class Context:
-    """What an operation works with."""
+    """The context of an operation."""
 
     job: JobHandle
     store: Store

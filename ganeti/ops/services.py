@@ -1,4 +1,4 @@
-"""What operations need of the daemon besides configuration, locks and nodes."""
+"""Services of the daemon for operations, besides configuration, locks and nodes."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """What is done in a group, in this order."""
+    """The steps in a group, in this order."""
 
     group: str
     score: float

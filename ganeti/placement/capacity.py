@@ -30,7 +30,7 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an allocation keeps to."""
+    """The rules of an allocation."""
 
     #: ask that the instances of every node have somewhere to go when it fails
     survive: bool = True
@@ -58,7 +58,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filling:
-    """What was put, the layout then, and what the places lacked in the end."""
+    """The placed instances, the layout with them, and what was missing in the end."""
 
     placed: list[Placed]
     layout: Layout
@@ -68,7 +68,7 @@ class Filling:
 
     @property
     def worst_failure(self) -> Failure:
-        """What most places lack in the end."""
+        """The resource that is missing at most places in the end."""
         if not self.failures:
             return Failure.INTERNAL
         return max(Failure, key=lambda one: self.failures[one])

@@ -54,7 +54,7 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """What still fits into a group; ``closed`` says why nothing does at all."""
+    """The instances that still fit into a group; ``closed`` says why none does."""
 
     group: str
     nodes: int

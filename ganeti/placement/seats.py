@@ -22,7 +22,7 @@ from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Use
 
 
 class Failure(StrEnum):
-    """What is missing at a place, with the words for it; in this order it is listed."""
+    """A reason why a place is not possible, with its words; listed in this order."""
 
     words: str
 

@@ -1,4 +1,4 @@
-"""What instances use of nodes, and the sums of it by node."""
+"""Use of nodes by instances, and its sums by node."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def reserve_of(item: Instance) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Uses:
-    """What each of some instances uses."""
+    """The use by each of some instances."""
 
     #: on its primary and on its secondary node: :class:`Use` x instance
     primary: Floats
@@ -111,7 +111,7 @@ class Uses:
         )
 
     def select(self, columns: Ints | slice) -> Uses:
-        """Those of some of the instances."""
+        """The uses of some of the instances."""
         return Uses(
             self.primary[:, columns],
             self.secondary[:, columns],
@@ -145,7 +145,7 @@ class Uses:
 
 
 class Sums:
-    """What instances that have a place use together.
+    """The sums of the use by instances that have a place.
 
     Amounts of the cluster are whole numbers, so sums that were changed step by step are exact.
     """

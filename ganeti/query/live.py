@@ -134,7 +134,7 @@ class LockView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What the configuration does not tell of a cluster."""
+    """Facts of a cluster that are not in its configuration."""
 
     drained: bool = False
     #: seconds since 1970
@@ -145,7 +145,7 @@ class ClusterFacts:
 
 
 class Sources(Protocol):
-    """Where a query gets its data from.
+    """The sources of the data of a query.
 
     ``config`` is read once per query. All other methods may block for as long as the time-out of
     the node call behind them; they must not raise because of a node, but say so in its answer.

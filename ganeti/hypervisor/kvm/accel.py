@@ -42,7 +42,7 @@ _STUCK = b"KVM internal error"
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a probe found; ``key`` tells for which QEMU, boot and device it holds."""
+    """The result of a probe; ``key`` says for which QEMU, boot and device it holds."""
 
     key: str
     accelerator: Accelerator

@@ -26,7 +26,7 @@ _RENAMED = {("disk_discard", "default"): "ignore"}
 
 
 class ForeignRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the other software noted of a guest when it started it."""
+    """The record of the other software about a guest that it started."""
 
     #: with numbers where it was not careful; without disks and NICs
     argv: tuple[str | int, ...]
@@ -132,7 +132,7 @@ def translate(hvparams: Mapping[str, object]) -> JsonObject:
 
 
 def value_of(argv: Sequence[str], option: str) -> str | None:
-    """What follows an option of QEMU; None without it."""
+    """The value of an option of QEMU; None without it."""
     return next((value for name, value in itertools.pairwise(argv) if name == option), None)
 
 

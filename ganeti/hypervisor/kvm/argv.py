@@ -20,7 +20,7 @@ _RUN_WITH_USER = (9, 1)
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """What QEMU is and can do on this node."""
+    """The QEMU of this node and its abilities."""
 
     qemu: str
     accelerator: Accelerator
@@ -34,7 +34,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Files(msgspec.Struct, frozen=True, kw_only=True):
-    """Where QEMU puts things.
+    """The files of QEMU.
 
     Sockets are names in the directory that QEMU is started in: their full path may be longer than
     the 107 bytes of a socket address.
@@ -61,7 +61,7 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Guest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to run."""
+    """The guest to be started."""
 
     name: str
     uuid: InstanceUuid

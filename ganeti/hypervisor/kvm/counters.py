@@ -1,4 +1,4 @@
-"""What QEMU guests use: processor and memory of the process, disks by QMP, NICs by their taps."""
+"""Counters of QEMU guests: processor and memory of the process, disks by QMP, NICs by taps."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Journal:
     path: Path
 
     def size(self) -> int:
-        """Where the next event will be written."""
+        """The position at which the next event is written."""
         try:
             return self.path.stat().st_size
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What both ends of a live migration ask of QEMU."""
+"""Commands to QEMU for both ends of a live migration."""
 
 from __future__ import annotations
 

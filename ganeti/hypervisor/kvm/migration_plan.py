@@ -1,4 +1,4 @@
-"""What two nodes have to agree on to move a guest, and what QEMU's figures mean; pure."""
+"""The agreement of two nodes that move a guest, and the meaning of QEMU's figures; pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_journey(info: Mapping[str, object], instance: NodeInstance) -> Journey:
-    """What a source said, for an instance.
+    """Read the data of a source about an instance.
 
     Raises:
         HypervisorError: it is of another version or another instance.

@@ -68,11 +68,11 @@ class Scripts:
     conf: Path
 
     def find_up_script(self) -> Path | None:
-        """What attaches a card instead of us."""
+        """The script that attaches a NIC in place of the node daemon."""
         return self._find_first(_UP)
 
     def find_down_script(self) -> Path | None:
-        """What detaches a card instead of us."""
+        """The script that detaches a NIC in place of the node daemon."""
         return self._find_first(_DOWN)
 
     def _find_first(self, names: Sequence[str]) -> Path | None:

@@ -1,4 +1,4 @@
-"""Where devices are on the buses of a PC machine; pure.
+"""The places of devices on the buses of a PC machine; pure.
 
 A guest finds its devices again by their places, so these are explicit, kept while it runs, and the
 same after it moved to another node. On machines of the type q35 a device can only be added to a

@@ -1,4 +1,4 @@
-"""What kvm parameters cannot go together, and small questions about their values; pure."""
+"""Rules about kvm parameters: which exclude each other, and their values; pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_interface(address: str) -> bool:
 
 
 def problems(params: KvmParams) -> list[str]:
-    """What cannot go together or is not built, a sentence each; looks at no file.
+    """Parameters that exclude each other or are not supported, a sentence each; reads no file.
 
     The sources are QEMU's rules, and Ganeti's where it refuses a combination.
     """

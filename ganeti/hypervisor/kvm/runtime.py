@@ -1,4 +1,4 @@
-"""What the node knows of its guests: files below ``<run>/kvm-hypervisor``, and their processes.
+"""Records of guests on a node: files below ``<run>/kvm-hypervisor``, and their processes.
 
 ====================  ==========================================================================
 ``pid/<name>``        written and locked by QEMU, removed when it ends
@@ -310,7 +310,7 @@ class Store:
         return journal.was_resumed(lines) if move == "in" else not journal.handed_over(lines)
 
     def journal(self, name: str) -> journal.Journal:
-        """What QEMU noted about a guest."""
+        """The journal of QEMU events of a guest."""
         return journal.Journal(Path(f"{self.events(name)}.out"))
 
     def shut_itself_down(self, name: str) -> bool:

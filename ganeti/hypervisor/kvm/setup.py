@@ -1,4 +1,4 @@
-"""What a new guest needs from outside before it may run: processors, password, limits of disks."""
+"""Settings that a new guest gets before it runs: processors, password, limits of disks."""
 
 from __future__ import annotations
 

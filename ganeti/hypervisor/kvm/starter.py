@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Arrival:
-    """What a guest that comes from another node must find as it was."""
+    """The parts of a guest from another node that must stay as they were."""
 
     machine: str
     accelerator: accel.Accelerator

@@ -25,7 +25,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Layout:
-    """Where which controller is."""
+    """The directories of the controllers."""
 
     #: controller -> mount of its hierarchy of version 1
     old: Mapping[str, Mount] = field(default_factory=dict)
@@ -40,13 +40,13 @@ class Layout:
         return 2 if controller in self.unified_controllers else None
 
     def find_missing(self, controllers: Iterable[str]) -> list[str]:
-        """Those that the node does not have."""
+        """The controllers that the node does not have."""
         return [name for name in controllers if self.version(name) is None]
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a container uses and may use."""
+    """The use and the limits of a container."""
 
     #: MiB, None: no limit
     limit: int | None
@@ -71,7 +71,7 @@ def layout(mounts: Iterable[Mount], controllers: str) -> Layout:
 
 
 def find(mounts: Iterable[Mount]) -> Layout:
-    """What this node has."""
+    """The control groups of this node."""
     known = list(mounts)
     unified = next((mount for mount in known if mount.kind == "cgroup2"), None)
     text = ""
@@ -105,7 +105,7 @@ def directory(known: Layout, groups: Mapping[str, str], controller: str) -> Path
 
 
 def usage(known: Layout, pid: int) -> Usage | None:
-    """What the group of a process uses, None when the process ended.
+    """The use of the group of a process, None when the process ended.
 
     Raises:
         HypervisorError: a file of the kernel has an unknown form.

@@ -1,4 +1,4 @@
-"""What a node must have to run containers, and what it has."""
+"""The needs of containers on a node, and what the node has."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INTERFACES = Path("/sys/class/net")
 
 
 def facts(layout: cgroups.Layout, root: Path, console_log: Path) -> container_config.Node:
-    """What the configuration of a container depends on."""
+    """The facts on which the configuration of a container depends."""
     old_swap, new_swap = "memory.memsw.limit_in_bytes", "memory.swap.max"
     swap = old_swap if layout.version("memory") == 1 else new_swap
     quota = "cpu.cfs_quota_us" if layout.version("cpu") == 1 else "cpu.stat"
@@ -50,7 +50,7 @@ def check(loaded: LxcParams) -> None:
 
 
 def explain_unusable() -> str | None:
-    """What is missing for containers, None when nothing is."""
+    """The reason why containers cannot run, None without one."""
     known = version()
     if known is None or known < tools.LEAST_VERSION:
         return "lxc is older than 3.0; install a newer one"

@@ -25,7 +25,7 @@ _NEXT_EXTRA = re.compile(r",\s*(?=lxc\.[A-Za-z0-9_.-]+\s*=)")
 
 
 class LxcParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a container may use and how it is started."""
+    """Limits of a container, and how it is started."""
 
     cpu_mask: Annotated[
         str,

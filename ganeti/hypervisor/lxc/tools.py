@@ -125,7 +125,7 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def parse_errors(text: str) -> list[str]:
-    """What went wrong, by a part of a log; the cause comes first."""
+    """The errors in a part of a log; the cause comes first."""
     found = (_ERROR.fullmatch(line.strip()) for line in text.splitlines())
     return [match["text"] for match in found if match is not None]
 

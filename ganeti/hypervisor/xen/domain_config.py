@@ -27,7 +27,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Hvm:
-    """What a fully virtualised guest needs from the node."""
+    """The needs of a fully virtualised guest from the node."""
 
     params: HvmParams
     #: None: no password is set up, so there is no display

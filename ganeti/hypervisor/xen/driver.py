@@ -50,7 +50,7 @@ SCRIPTS = frozenset({"vif_script"})
 
 
 class XenHypervisor(Hypervisor):
-    """What both kinds have in common; all guests of Xen are known to both."""
+    """The common part of both kinds; both know all guests of Xen."""
 
     #: option for guests without drivers that obey Xen: they get the ACPI button
     _fallback: ClassVar[tuple[str, ...]] = ()

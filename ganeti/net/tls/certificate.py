@@ -1,4 +1,4 @@
-"""What the certificate of the other end of a TLS connection says."""
+"""The certificate of the other end of a TLS connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ALTERNATIVE_NAMES = "2.5.29.17"
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end: SHA1 of the certificate (``AB:CD:..``) and its common name."""
+    """The peer of a connection: SHA1 of the certificate (``AB:CD:..``) and its common name."""
 
     digest: str
     common_name: str

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a finding means."""
+    """The meaning of a finding."""
 
     #: keeps the takeover from beginning
     STOPS = "stop"

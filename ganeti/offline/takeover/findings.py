@@ -198,7 +198,7 @@ def _cluster_wide(facts: Facts, config: Config) -> Iterator[Finding]:
 
 
 def find_listeners(listeners: Mapping[int, str], ports: Mapping[str, int]) -> Iterator[Finding]:
-    """Who holds a port that a daemon of ours needs."""
+    """Programs that hold a port which a daemon of ours needs."""
     for name, port in sorted(ports.items()):
         if port in listeners:
             yield Finding(

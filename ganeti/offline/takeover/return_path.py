@@ -31,7 +31,7 @@ _TIMERS = ("ganeti-watcher.timer", "ganeti-cleaner.timer")
 
 
 def differences(before: Config, after: Config) -> list[str]:
-    """What an administrator has changed since the takeover, a line each. Pure."""
+    """The changes of an administrator since the takeover, a line each. Pure."""
     old, new = base.to_wire(before.data), base.to_wire(after.data)
     found = []
     for container, kind in _OBJECTS.items():

@@ -35,7 +35,7 @@ def record_file(where: Paths) -> Path:
 
 
 def load(where: Paths) -> Record | None:
-    """What was written last; None where no takeover has begun.
+    """The record that was written last; None where no takeover has begun.
 
     Raises:
         OpPrereqError: the file is damaged.

@@ -41,7 +41,7 @@ NO_CAPACITY_CHECKS = "no-capacity-checks"
 
 
 class _Scene:
-    """What one decision is based on."""
+    """The facts for one decision."""
 
     def __init__(self, ctx: Context, view: View, without: str) -> None:
         self.view = view

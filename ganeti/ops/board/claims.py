@@ -16,7 +16,7 @@ from ganeti.placement import facts
 
 @dataclass(frozen=True)
 class Claim:
-    """What one instance will take of the nodes it was given."""
+    """The resources that one instance will take of its nodes."""
 
     #: name of the instance, or its uuid while it has none
     handle: str

@@ -1,4 +1,4 @@
-"""What the master keeps between two placements."""
+"""The boards that the master keeps between two placements."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Boards:
             return layout
 
     def claim(self, job_id: int, claims: Iterable[Claim]) -> None:
-        """What a job was given counts for others from now on."""
+        """Count the places of a job for others from now on."""
         with self._mutex:
             self._claims.add(job_id, claims)
 

@@ -1,4 +1,4 @@
-"""What nodes say of themselves, and when. Pure."""
+"""Answers of nodes about themselves, with their times. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_UNIT = ("", "")
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What one node says now. No node knows of reservations."""
+    """The present answer of one node. No node knows of reservations."""
 
     #: resources as the hypervisor sees them, by their names on the wire
     resources: Mapping[str, Any] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class Answers:
-    """What all nodes said in one round; those that did not answer are not there."""
+    """The answers of all nodes in one round; silent nodes are missing."""
 
     #: the configuration when they were asked
     config: Config

@@ -68,7 +68,7 @@ def check_hypervisor(hypervisor: str) -> None:
 
 
 def _merge(old: CloudInit, op: Request) -> CloudInit:
-    """What is empty takes away."""
+    """Merge settings; an empty value removes one."""
     values: JsonObject = {}
     if op.ssh_keys is not None:
         values["ssh_keys"] = tuple(_check_key(key) for key in op.ssh_keys)

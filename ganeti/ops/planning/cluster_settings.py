@@ -1,4 +1,4 @@
-"""What a change of the cluster's settings comes to: new values, refusals, notes. Pure.
+"""The result of a change of the cluster's settings: new values, refusals, notes. Pure.
 
 Every function takes the state and the opcode and returns the fields of the cluster object that
 change; each raises OpPrereqError or ParameterError for a value that cannot be used.
@@ -111,7 +111,7 @@ _WHOLE = (
 
 
 def _check_whole(config: Config, values: JsonObject, notes: list[str]) -> None:
-    """What must fit together."""
+    """Refuse settings that do not fit together."""
     enabled = set(values["enabled_disk_templates"])
     lvm = sorted(enabled & volume_templates())
     if lvm and not values["volume_group_name"]:

@@ -1,4 +1,4 @@
-"""What new disks will look like: their parts and places, from what was requested.
+"""The layout of new disks: their parts and places, from the request.
 
 Reads the configuration and reserves minors for the job; touches no node.
 """
@@ -40,7 +40,7 @@ _DISK_KEYS = (
 
 @dataclass(frozen=True)
 class Layout:
-    """What the new disks of an instance have in common."""
+    """The common properties of the new disks of an instance."""
 
     #: name of the instance
     instance: str
@@ -96,7 +96,7 @@ def layout(
     file_driver: str | None = None,
     file_storage_dir: str | None = None,
 ) -> Layout:
-    """What disks of a template on these nodes have in common.
+    """The common properties of disks of a template on these nodes.
 
     Raises:
         OpPrereqError: a wrong number of nodes, a directory that is not allowed or makes no sense.

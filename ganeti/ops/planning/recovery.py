@@ -18,7 +18,7 @@ from ganeti.model.start_order import sort
 
 @dataclass(frozen=True)
 class Rescue:
-    """What becomes of the instances whose primary node died."""
+    """The plan for the instances whose primary node died."""
 
     #: that fail over, in the order in which they start
     failovers: list[Instance]
@@ -36,7 +36,7 @@ def plan(
     everything: bool,
     has_ended: Callable[[int], bool],
 ) -> Rescue:
-    """What to do with the primary instances of a node that is known to be dead.
+    """Plan what happens to the primary instances of a node that is known to be dead.
 
     ``everything``: also those whose backend parameters or tags do not allow it. ``has_ended``:
     whether a job is over.

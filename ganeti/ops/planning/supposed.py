@@ -60,7 +60,7 @@ def suppose(cluster: Cluster, changes: Sequence[str]) -> Supposed:
 def describe_assumptions(
     changes: Sequence[str], supposed: Supposed, silent: Sequence[str]
 ) -> JsonObject:
-    """What every answer to such a question tells beside the answer."""
+    """The assumptions that every answer to such a question has beside it."""
     return {
         "what_if": list(changes),
         "notes": list(supposed.notes),

@@ -1,4 +1,4 @@
-"""What a tag may look like."""
+"""The form of tags."""
 
 from __future__ import annotations
 

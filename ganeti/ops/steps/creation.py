@@ -39,7 +39,7 @@ from ganeti.rpc.objects import NodeInstance
 
 @dataclass(frozen=True)
 class CreationPlan:
-    """What is made; ports and minors are allocated when it is recorded."""
+    """The plan of a creation; ports and minors are allocated when it is recorded."""
 
     instance: Instance
     disks: list[Disk]
@@ -67,7 +67,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
 
     @property
     def request(self) -> OpInstanceCreate:
-        """What is requested, with what follows from it."""
+        """The request, with the values that follow from it."""
         return self.op
 
     # check -------------------------------------------------------------------------------

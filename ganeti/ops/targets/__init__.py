@@ -1,1 +1,1 @@
-"""What operations act on: how it is found and locked."""
+"""The targets of operations: how they are found and locked."""

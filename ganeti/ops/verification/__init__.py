@@ -1,1 +1,1 @@
-"""What cluster verification compares, a subject per module."""
+"""The checks of cluster verification, a subject per module."""

@@ -1,4 +1,4 @@
-"""What the nodes tell of instances: whether they run, where, with what, and their consoles."""
+"""Answers of nodes about instances: whether they run, where, with what, and their consoles."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ganeti.ops.operation import Context
 
 @dataclass(frozen=True)
 class Departure:
-    """What brings an instance away."""
+    """The job that moves an instance away."""
 
     instance: str
     #: where it is then: nodes, a group, or who chooses
@@ -31,7 +31,7 @@ class Departure:
 
 
 def departures(moves: Moves) -> list[Departure]:
-    """What an allocator plans, a job for each entry.
+    """The plan of an allocator, a job for each entry.
 
     Raises:
         OpExecError: some instances have no place.

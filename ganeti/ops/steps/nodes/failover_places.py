@@ -23,7 +23,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Places:
-    """What becomes of the instances whose primary node is dead."""
+    """The places of the instances whose primary node is dead."""
 
     #: in the order in which they start
     starts: list[Start]

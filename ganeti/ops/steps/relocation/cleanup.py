@@ -46,7 +46,7 @@ def _list_others(config: Config, instance: Instance, *, force: bool) -> list[Nod
 
 @dataclass(frozen=True)
 class _Seen:
-    """What one node says."""
+    """The answer of one node."""
 
     node: Node
     answers: bool

@@ -1,4 +1,4 @@
-"""What stands against a migration, before anything is done."""
+"""Reasons to refuse a migration, before anything is done."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def explain_refusal(ctx: Context, instance: Instance, *, live: bool) -> str | No
 
 @dataclass(frozen=True)
 class Allowed:
-    """What the user allows although it is not as it should be."""
+    """The exceptions that the user allows."""
 
     policy: bool = False
     versions: bool = False

@@ -53,7 +53,7 @@ class Part:
 
 @dataclass
 class Conversion:
-    """What becomes of the disks of an instance, in their order."""
+    """The new disks of an instance, in their order."""
 
     template: DiskTemplate
     parts: list[Part]
