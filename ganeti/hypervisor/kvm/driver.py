@@ -34,7 +34,6 @@ from ganeti.hypervisor.kvm import (
     hold,
     hotplug,
     inputs,
-    migration,
     power,
     probing,
     qemu_process,
@@ -43,6 +42,8 @@ from ganeti.hypervisor.kvm import (
 )
 from ganeti.hypervisor.kvm.counters import Counters
 from ganeti.hypervisor.kvm.devices import ISOLATED_NETWORK, Drive
+from ganeti.hypervisor.kvm.migration_source import MigrationSource
+from ganeti.hypervisor.kvm.migration_target import MigrationTarget
 from ganeti.hypervisor.kvm.params import (
     COPY_PARAMS,
     GLOBAL_PARAMS,
@@ -95,7 +96,8 @@ class KvmHypervisor(Hypervisor):
         self._starter = starter.Starter(paths, self.store)
         self._counters = Counters(self.store)
         self._hotplug = hotplug.Hotplug(self.store, self._starter.scripts)
-        self._migration = migration.Migration(self.store, self._starter)
+        self._migration_source = MigrationSource(self.store, self._starter)
+        self._migration_target = MigrationTarget(self.store, self._starter)
         self._conversion = disk_conversion.Conversion(self.store)
 
     # start
@@ -247,10 +249,10 @@ class KvmHypervisor(Hypervisor):
     # moves
 
     def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
-        self._migration.check(instance.name)
+        self._migration_source.check(instance.name)
 
     def migration_info(self, instance: NodeInstance, *, live: bool = True) -> JsonObject:
-        return self._migration.info(instance.name)
+        return self._migration_source.info(instance.name)
 
     def accept(
         self,
@@ -259,33 +261,33 @@ class KvmHypervisor(Hypervisor):
         info: Mapping[str, object],
         address: str,
     ) -> str:
-        return self._migration.accept(instance, disks, info, address)
+        return self._migration_target.accept(instance, disks, info, address)
 
     def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
-        self._migration.begin(instance.name, load(instance.hvparams), target, live=live)
+        self._migration_source.begin(instance.name, load(instance.hvparams), target, live=live)
 
     def migration_status(self, instance: NodeInstance) -> MigrationStatus:
-        return self._migration.status(instance.name, load(instance.hvparams))
+        return self._migration_source.status(instance.name, load(instance.hvparams))
 
     def check_arrived(self, instance: NodeInstance) -> None:
-        self._migration.check_arrived(instance.name)
+        self._migration_target.check_arrived(instance.name)
 
     def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
-        self._migration.finish_source(instance.name, success=success)
+        self._migration_source.finish(instance.name, success=success)
 
     def finish_target(
         self, instance: NodeInstance, info: Mapping[str, object], *, success: bool
     ) -> None:
-        self._migration.finish_target(instance.name, info, success=success)
+        self._migration_target.finish(instance.name, info, success=success)
 
     def receive_disks(self, name: str, uuids: Sequence[DiskUuid], address: str) -> str:
-        return self._migration.receive_disks(name, uuids, address)
+        return self._migration_target.receive_disks(name, uuids, address)
 
     def send_disks(self, name: str, uuids: Sequence[DiskUuid], target: str, bandwidth: int) -> None:
-        self._migration.send_disks(name, uuids, target, bandwidth)
+        self._migration_source.send_disks(name, uuids, target, bandwidth)
 
     def disk_progress(self, name: str) -> list[DiskProgress]:
-        return self._migration.disk_progress(name)
+        return self._migration_source.disk_progress(name)
 
     def convert_disks(self, name: str, disks: Sequence[AttachedDisk], bandwidth: int) -> None:
         self._conversion.begin(name, [inputs.drive(disk) for disk in disks], bandwidth)

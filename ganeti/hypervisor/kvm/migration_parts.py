@@ -8,10 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ganeti import errors
 from ganeti.base import retry
 from ganeti.base.json_types import JsonObject
-from ganeti.hypervisor.kvm import migration_plan, qemu_process
+from ganeti.hypervisor.kvm import migration_key, migration_plan, qemu_process
+from ganeti.hypervisor.kvm.params import KvmParams
+from ganeti.hypervisor.kvm.runtime import Runtime, Store
 
 if TYPE_CHECKING:
     from ganeti.hypervisor.kvm.qmp import Qmp
@@ -19,6 +23,19 @@ if TYPE_CHECKING:
 
 #: Seconds for QEMU to end a migration that failed.
 FINALIZE = 10.0
+
+
+def save(store: Store, runtime: Runtime, **changes: object) -> Runtime:
+    """Write the changed record of a guest; returns it."""
+    changed = msgspec.structs.replace(runtime, **changes)
+    store.save(changed)
+    return changed
+
+
+def prepare(qmp: Qmp, store: Store, runtime: Runtime, params: KvmParams, end: str) -> None:
+    """Set the capabilities, and load the key from its file; ``end`` is client or server."""
+    qmp.command("migrate-set-capabilities", {"capabilities": migration_plan.capabilities(params)})
+    migration_key.load(qmp, store, runtime, end, migration_plan.TLS_OBJECT)
 
 
 def add_sums(qmp: Qmp, answer: JsonObject) -> JsonObject:

@@ -13,7 +13,7 @@ from ganeti import errors
 from ganeti.config.upgrade.upgrade import upgrade
 from ganeti.hypervisor.kvm import adoption
 from ganeti.hypervisor.kvm.hotplug import Hotplug
-from ganeti.hypervisor.kvm.migration import Migration
+from ganeti.hypervisor.kvm.migration_source import MigrationSource
 from ganeti.hypervisor.kvm.network import Scripts
 from ganeti.hypervisor.kvm.runtime import Runtime, Store
 from ganeti.ops import annotate
@@ -135,10 +135,10 @@ def test_it_can_neither_move_nor_change_devices_before_a_restart(
         hotplug.check(WEB)
     with pytest.raises(errors.HotplugError, match=said):
         hotplug.set_vcpus(made.instance)
-    migration = Migration.__new__(Migration)
-    migration._store = store
+    source = MigrationSource.__new__(MigrationSource)
+    source._store = store
     with pytest.raises(errors.HypervisorError, match=said):
-        migration.check(WEB)
+        source.check(WEB)
 
 
 def _by(runtime: Runtime, software: str) -> Runtime:

@@ -1,16 +1,14 @@
-"""Moving a running guest to another node, so that it never runs twice.
+"""Sending a running guest to another node, so that it never runs twice.
 
-The target's QEMU waits with the guest until it is told that it may run it; with post-copy it runs
-it from the switch on. The journals (see :mod:`ganeti.hypervisor.kvm.journal`) tell whether that has
-happened, whichever process died. The source's QEMU continues by itself when it could not send
-everything. The stream is encrypted, and both ends know each other, by a key that is made for this
-one move.
+The source's QEMU continues by itself when it could not send everything. Its journal (see
+:mod:`ganeti.hypervisor.kvm.journal`) shows whether it has handed the guest over, whichever process
+died. The stream is encrypted, and both ends know each other, by a key that is made for this one
+move. The other end is in :mod:`ganeti.hypervisor.kvm.migration_target`.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,7 +17,6 @@ from ganeti import errors
 from ganeti.base import process, retry
 from ganeti.base.clock import Deadline
 from ganeti.base.json_types import JsonObject
-from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import (
     disk_copies,
     disk_sending,
@@ -30,42 +27,36 @@ from ganeti.hypervisor.kvm import (
 )
 from ganeti.hypervisor.kvm.migration_parts import (
     add_sums,
-    has_taken_over,
-    hold_still,
-    listen,
+    prepare,
     resume_guest,
+    save,
 )
 from ganeti.hypervisor.kvm.migration_plan import Journey
-from ganeti.hypervisor.kvm.params import KvmParams, load
+from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.hypervisor.kvm.runtime import Guest, Runtime, Store
-from ganeti.hypervisor.kvm.starter import Arrival, Starter
+from ganeti.hypervisor.kvm.starter import Starter
 from ganeti.model.enums import MigrationState
 from ganeti.model.ids import DiskUuid
-from ganeti.rpc.objects import DiskProgress, MigrationStatus, NodeInstance
+from ganeti.rpc.objects import DiskProgress, MigrationStatus
 
 if TYPE_CHECKING:
     from ganeti.hypervisor.kvm.qmp import Qmp
 
-log = logging.getLogger(__name__)
-
-#: Seconds that :meth:`Migration.status` waits for the end.
+#: Seconds that :meth:`MigrationSource.status` waits for the end.
 _STATUS_WAIT = 2.0
-#: Seconds for the source to stop sending, and for the target to load what it has received.
+#: Seconds for QEMU to stop sending.
 _CANCEL_TIMEOUT = 30.0
-_ARRIVAL_TIMEOUT = 60.0
 #: QEMU's word for a guest that is paused before the switch.
 _PAUSED = "pre-switchover"
 _MIGRATING = frozenset({"setup", "active", "device", _PAUSED, "wait-unplug", "cancelling"})
 
 
-class Migration:
-    """Both ends; what is going on is in the runtime files and in QEMU."""
+class MigrationSource:
+    """The node that the guest leaves; its state is in the runtime files and in QEMU."""
 
     def __init__(self, store: Store, starter: Starter) -> None:
         self._store = store
         self._starter = starter
-
-    # the source
 
     def check(self, name: str) -> None:
         """Refuse a guest that does not run here, or is of a version that wrote less down."""
@@ -107,7 +98,7 @@ class Migration:
         migration_key.check_announced(self._store, runtime)
         with self._store.control(name) as qmp:
             self._refuse_second(qmp, name)
-            self._prepare(qmp, runtime, params, "client")
+            prepare(qmp, self._store, runtime, params, "client")
             qmp.command("migrate-set-parameters", migration_plan.limits(params))
             runtime = self._note_leaving(qmp, runtime, runtime.sent_disks)
             running = not runtime.paused
@@ -118,7 +109,7 @@ class Migration:
             except errors.HypervisorError:
                 if not live and running:
                     qmp.command("cont")
-                self._note(runtime, move="none")
+                save(self._store, runtime, move="none")
                 raise
 
     def send_disks(self, name: str, uuids: Sequence[DiskUuid], target: str, bandwidth: int) -> None:
@@ -135,7 +126,7 @@ class Migration:
                 disk_sending.begin(qmp, runtime, uuids, target, bandwidth)
             except errors.HypervisorError:
                 disk_sending.cancel(qmp)
-                self._note(runtime, move="none", sent_disks=())
+                save(self._store, runtime, move="none", sent_disks=())
                 raise
 
     def disk_progress(self, name: str) -> list[DiskProgress]:
@@ -156,7 +147,9 @@ class Migration:
         """
         running = bool(qmp.command("query-status")["running"])
         mark = self._store.journal(runtime.instance.name).size()
-        return self._note(runtime, move="out", mark=mark, paused=not running, sent_disks=sent)
+        return save(
+            self._store, runtime, move="out", mark=mark, paused=not running, sent_disks=sent
+        )
 
     def status(self, name: str, params: KvmParams) -> MigrationStatus:
         """How far it is; waits up to 2 s for the end, and begins post-copy when it is time."""
@@ -216,7 +209,7 @@ class Migration:
             error=f"QEMU of instance {name} has ended on the node that it should be moved from",
         )
 
-    def finish_source(self, name: str, *, success: bool) -> None:
+    def finish(self, name: str, *, success: bool) -> None:
         """Forget the guest, or run it again."""
         found = self._store.find(name)
         if success:
@@ -240,7 +233,7 @@ class Migration:
                 resume_guest(qmp, name)
             if found.runtime.sent_disks:
                 disk_sending.cancel(qmp)
-        self._note(found.runtime, move="none", sent_disks=())
+        save(self._store, found.runtime, move="none", sent_disks=())
         migration_key.drop(self._store, found.runtime)
 
     def _forget(self, name: str, found: Guest | None) -> None:
@@ -275,120 +268,6 @@ class Migration:
                     )
                 events.wait_next(min(left, 1.0))
 
-    # the target
-
-    def accept(
-        self,
-        instance: NodeInstance,
-        disks: Sequence[AttachedDisk],
-        info: Mapping[str, object],
-        address: str,
-    ) -> str:
-        """Start a QEMU that waits at the address; returns where."""
-        name = instance.name
-        trip = migration_plan.read_journey(info, instance)
-        params = migration_plan.choose_caps(load(instance.hvparams), with_disks=trip.with_disks)
-        migration_plan.host_port(address, 1)
-        self._discard(name)
-        arrival = Arrival(trip.machine, trip.accelerator, trip.places, trip.memory, trip.processors)
-        # Without post-copy nothing runs before the record; the guest may have been started with it.
-        waits = not migration_plan.uses_postcopy(params)
-        known = migration_plan.order_disks(disks, trip)
-        self._starter.start(trip.instance, known, paused=waits, arrival=arrival)
-        try:
-            found = self._store.find(name)
-            if found is None:
-                raise errors.HypervisorError(f"QEMU of instance {name} is not there any more")
-            migration_key.write(self._store, found.runtime, trip.key)
-            with self._store.control(name) as qmp:
-                self._prepare(qmp, found.runtime, params, "server")
-                qmp.command("migrate-set-parameters", {"tls-creds": migration_plan.TLS_OBJECT})
-                return listen(qmp, address, params.migration_port)
-        except BaseException:  # an interrupt too: stop the waiting QEMU and raise it
-            self._discard(name)
-            raise
-
-    def receive_disks(self, name: str, uuids: Sequence[DiskUuid], address: str) -> str:
-        """Let QEMU that waits for a guest take the content of disks; returns where."""
-        found = self._store.find(name)
-        if found is None or found.runtime.move != "in":
-            raise errors.HypervisorError(f"instance {name} is not awaited on this node")
-        tls = migration_plan.TLS_OBJECT
-        with self._store.control(name) as qmp:
-            return disk_sending.serve(qmp, found.runtime, uuids, address, tls)
-
-    def finish_target(self, name: str, info: Mapping[str, object], *, success: bool) -> None:
-        """See that the guest runs, or end what waits for it."""
-        if not success:
-            self._discard(name)
-            return
-        found = self._store.find(name)
-        if found is None:
-            raise errors.HypervisorError(f"instance {name} did not arrive on this node")
-        if found.runtime.move == "in" and not self._was_taken_over(found):
-            self._await_arrival(name, found)
-            if info.get("running", True):
-                self._release(name)
-        if self._store.pid(name) is None:
-            raise errors.HypervisorError(
-                f"instance {name} has taken over on this node and ended after that; start it again"
-            )
-        migration_key.drop(self._store, found.runtime)
-        if found.runtime.move == "in":
-            self._note(found.runtime, move="none")
-            self._starter.attach_routed(found.runtime)
-
-    def check_arrived(self, name: str) -> None:
-        """Wait until all of the guest is here."""
-        self._await_arrival(name, self._store.find(name))
-
-    def _await_arrival(self, name: str, found: Guest | None) -> None:
-        """Wait until QEMU has loaded what it received."""
-        if found is None or found.pid is None:
-            raise errors.HypervisorError(
-                f"instance {name} did not arrive: its QEMU has ended on this node"
-                + self._starter.explain_end(name)
-            )
-        end = Deadline(_ARRIVAL_TIMEOUT)
-        with self._store.control(name) as qmp, qmp.events("MIGRATION", "RESUME") as events:
-            while qmp.command("query-status")["status"] == "inmigrate":
-                left = end.left
-                if left <= 0:
-                    raise errors.HypervisorError(
-                        f"instance {name} has not arrived on this node: not everything was sent"
-                    )
-                events.wait_next(min(left, 1.0))
-
-    def _release(self, name: str) -> None:
-        """Let a guest that has arrived run, if it is paused, as the only one with its disks."""
-        with self._store.control(name) as qmp:
-            disk_sending.close(qmp)
-            resume_guest(qmp, name)
-
-    def _discard(self, name: str) -> None:
-        """End a QEMU that waits, unless the guest runs in it.
-
-        The process is stopped while its journal is read, so it cannot take over in between.
-
-        Raises:
-            HypervisorError: it has taken over.
-        """
-        found = self._store.find(name)
-        if found is None:
-            return
-        if found.runtime.move != "in":
-            if found.pid is None:
-                return
-            raise has_taken_over(name)
-        with hold_still(found.pid, self._store.pid_file(name)):
-            if self._was_taken_over(found):
-                raise has_taken_over(name)
-            if found.pid is not None:
-                power.kill(self._store, name, found.pid)
-        self._starter.remove(name)
-
-    # both
-
     def _find_running(self, name: str) -> Guest:
         found = self._store.find(name)
         if found is None or not self._store.runs(found):
@@ -398,22 +277,6 @@ class Migration:
     def _handed_over(self, found: Guest) -> bool:
         runtime = found.runtime
         return journal.handed_over(self._store.journal(runtime.instance.name).lines(runtime.mark))
-
-    def _was_taken_over(self, found: Guest) -> bool:
-        runtime = found.runtime
-        return journal.was_resumed(self._store.journal(runtime.instance.name).lines(runtime.mark))
-
-    def _note(self, runtime: Runtime, **changes: object) -> Runtime:
-        noted = msgspec.structs.replace(runtime, **changes)
-        self._store.save(noted)
-        return noted
-
-    def _prepare(self, qmp: Qmp, runtime: Runtime, params: KvmParams, end: str) -> None:
-        """Capabilities, and the key from its file."""
-        qmp.command(
-            "migrate-set-capabilities", {"capabilities": migration_plan.capabilities(params)}
-        )
-        migration_key.load(qmp, self._store, runtime, end, migration_plan.TLS_OBJECT)
 
 
 def _choose_caps(params: KvmParams, runtime: Runtime) -> KvmParams:
