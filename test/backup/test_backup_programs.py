@@ -57,7 +57,7 @@ def test_a_lock_of_somebody_else_is_named(bench: Bench) -> None:
     ) as other:
         wait_for(lambda: list(place.iterdir()), "the lock", 60)
         found = bench.archive
-        with pytest.raises(errors.GenericError, match="works in it; try again later"):
+        with pytest.raises(errors.GenericError, match="has locked it; try again later"):
             found._remove(found._read_list(wait=False), wait=False)
         other.close()
     assert not list(place.iterdir())
