@@ -65,7 +65,7 @@ _ADVICE = (
         r"|PasscommandFailure|can not be acquired|Fatal: .*password",
         "correct the password that {file} names",
     ),
-    (r"No space left|disk quota|ENOSPC|InsufficientFreeSpace",
+    (r"No space left|disk quota|ENOSPC|Insufficient ?Free ?Space",
      "it is full: remove backups with gnt-backup prune, or make it larger"),
     (
         r"no such file or directory.*\bconfig|unable to open config|repository does not exist"

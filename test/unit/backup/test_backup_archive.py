@@ -207,6 +207,8 @@ def test_a_description_that_others_may_read_is_refused(tmp_path: Path) -> None:
     ("said", "advice"),
     [
         ("Fatal: unable to save snapshot: write /x: no space left on device", "gnt-backup prune"),
+        ("Insufficient free space to complete transaction (required: 545.43 MB, available: 3 MB).",
+         "gnt-backup prune"),
         ("Fatal: unable to open repository: dial tcp 127.0.0.1:1: connect: connection refused",
          "whether it can be reached"),
         ("ssh: Could not resolve hostname nowhere: Name or service not known", "can be reached"),
