@@ -141,16 +141,18 @@ class Archive:
         finally:
             self._items = None
 
-    def _remove_leftovers(self) -> None:
-        garbage = self._find_garbage(())
+    def _remove_leftovers(self, made: Manifest | None = None) -> None:
+        """Remove what backups left that did not end, as far as they are older than the newest."""
+        garbage = self._find_garbage((), made)
         try:
             self._remove(garbage, wait=False)
         except errors.GenericError as err:
             log.info("what an earlier backup left is removed later: %s", errors.text(err))
 
-    def _find_garbage(self, gone: Collection[str]) -> list[Item]:
+    def _find_garbage(self, gone: Collection[str], made: Manifest | None = None) -> list[Item]:
         names = [item.name for item in self._list()]
-        found = find_garbage(names, self.list_all(), self.instance, gone)
+        known = [*self.list_all(), *([] if made is None else [made])]
+        found = find_garbage(names, known, self.instance, gone)
         return [item for item in self._list() if item.name in found]
 
     def _remove(self, items: Sequence[Item], *, wait: bool) -> None:
@@ -201,6 +203,8 @@ class Archive:
             self._put(f"{manifest.id}-{index}.sums", table.pack())
         note = encode(msgspec.structs.replace(manifest, settings=""))
         self._put(f"{manifest.id}{_BACKUP}", model.dump(manifest).encode(), note)
+        # what an earlier backup left could not be told from this one before
+        self._remove_leftovers(manifest)
 
     def discard(self, backup: str) -> None:
         begin = f"{self.instance}-{backup}"
