@@ -170,6 +170,22 @@ def make_id(now: float) -> str:
     return time.strftime(_ID_FORM, time.gmtime(now))
 
 
+def choose_id(wanted: str, newest: str | None) -> str:
+    """The id of a new backup, which is later than the newest there is, whatever the clock says.
+
+    Raises:
+        GenericError: the newest has an id that is not a time.
+    """
+    if newest is None or newest < wanted:
+        return wanted
+    try:
+        return make_id(calendar.timegm(time.strptime(newest, _ID_FORM)) + 1)
+    except ValueError as err:
+        raise errors.GenericError(
+            f"backup {newest} is newer than {wanted}, and its id is not a time: remove or rename it"
+        ) from err
+
+
 def check_id(text: str) -> str:
     """An id of a backup; OpPrereqError for anything else."""
     if not is_id(text):

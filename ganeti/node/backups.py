@@ -21,7 +21,15 @@ from ganeti.backup import copying, plan, served, sign
 from ganeti.backup.pace import Pace
 from ganeti.backup.repository import Content, Repository, Tell
 from ganeti.backup.sums import Sums
-from ganeti.model.backup import BOOT, CHECKSUM, BackedUpDisk, Manifest, Mode, Proof
+from ganeti.model.backup import (
+    BOOT,
+    CHECKSUM,
+    BackedUpDisk,
+    Manifest,
+    Mode,
+    Proof,
+    choose_id,
+)
 from ganeti.node.backup_desk import READ, Desk
 from ganeti.node.backup_sources import Frozen, Source, Sources
 from ganeti.node.context import NodeContext
@@ -44,11 +52,8 @@ class _Making:
     work: Path
     tell: Tell
     base: Manifest | None
+    id: str
     notes: list[str] = field(default_factory=list)
-
-    @property
-    def id(self) -> str:
-        return self.request.place.id
 
 
 class Backups(BackupCalls):
@@ -99,10 +104,13 @@ class Backups(BackupCalls):
             tell = self._desk.make_teller(name, progress, pace, work)
             found.watch(lambda: tell(0, 0))
             stack.enter_context(found.lock())
-            base = None if request.full else found.newest()
+            newest = found.newest()
+            base = None if request.full else newest
             if base is None and request.last_id is not None and not request.full:
                 self._refuse_lost(found, request.last_id)
-            making = _Making(found, request, work, tell, base)
+            # the master does not know of a backup that ended after its predecessor had
+            backup = choose_id(request.place.id, None if newest is None else newest.id)
+            making = _Making(found, request, work, tell, base, backup)
             if base is not None and base.problem:
                 making.base = None
                 making.notes.append(_explain_full(base.id, "disks", base.problem))

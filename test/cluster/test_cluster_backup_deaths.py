@@ -10,12 +10,14 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from backup_copies import find_left
 from local_cluster import Cluster, copy_cluster, tool
+from test_cluster_images import Server
 from test_cluster_moves import kill_noded
 from waiting import wait_for
 
@@ -26,6 +28,7 @@ pytestmark = pytest.mark.skipif(
     not (shutil.which("qemu-nbd") and shutil.which("qemu-img")),
     reason="qemu-nbd or qemu-img is not installed",
 )
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounts, or confines, as root")
 NAME = "web1.example.com"
 MIB = 1 << 20
 PART = f"the restore of backup [-0-9]+ to instance {NAME} did not end"
@@ -203,3 +206,94 @@ def test_a_restore_that_could_not_begin_forbids_nothing(cluster: Cluster) -> Non
     held.let_go()
     cluster.ok("job watch", held.job)
     cluster.ok("instance startup", NAME)
+
+
+def test_a_repository_that_goes_away_in_the_middle(cluster: Cluster) -> None:
+    """As one that is not mounted any more: what is below the mount point gets nothing."""
+    place = cluster.paths().backups.resolve()
+    away = place.with_name("away")
+    before = cluster.cells("backup history -o id", NAME)
+    ran = cluster.ok("backup run --full --bandwidth=1 --submit --print-jobid", NAME)
+    job = ran.out.split()[-1]
+    made = [place / NAME / f"{before[0][0]}-0.qcow2"]
+
+    def is_written() -> bool:
+        new = [path for path in (place / NAME).glob("*.qcow2") if path not in made]
+        return any(path.stat().st_size > MIB for path in new)
+
+    wait_for(is_written, "the backup to be at work")
+    place.rename(away)
+    place.mkdir()
+    ran = cluster.gnt("job watch", job)
+    assert ran.code == 1
+    assert f"cannot finish the backup in {cluster.paths().backups / NAME}: No such" in ran.err
+    assert list(place.iterdir()) == []
+    refused = cluster.gnt("backup run", NAME)
+    assert "check that the right file system is mounted there" in refused.err
+    shutil.rmtree(place)
+    away.rename(place)
+    assert cluster.cells("backup history -o id", NAME) == before
+    cluster.ok("backup run", NAME)
+    cluster.ok("backup verify", NAME)
+    assert len(list((place / NAME).glob("2*"))) == 6
+
+
+def test_a_new_backup_is_later_than_all_that_are_there(cluster: Cluster) -> None:
+    """Whatever clock they were made by: one of the same name would take their files."""
+    place = cluster.paths().backups / NAME
+    [[known]] = cluster.cells("backup history -o id", NAME)
+    later = "20991231-235959"
+    for path in place.glob(f"{known}*"):
+        if path.suffix == ".json":
+            path.write_text(path.read_text().replace(known, later))
+        path.rename(path.with_name(path.name.replace(known, later)))
+    cluster.ok("backup run", NAME)
+    assert cluster.cells("backup history -o id", NAME) == [[later], ["21000101-000000"]]
+    assert cluster.cells("instance list -o backup.last", NAME) == [["21000101-000000"]]
+    cluster.ok("backup verify", NAME)
+    shutil.rmtree(place)
+
+
+@needs_root
+def test_an_image_whose_node_daemon_died(cluster: Cluster) -> None:
+    with Server(b"") as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            argv = ["--format=raw", "--submit", "--print-jobid", f"{server.url}/endless.raw"]
+            job = cluster.ok("image add", *argv).out.split()[-1]
+            assert server.begun.wait(30)
+            kill_noded(cluster, "node1")
+            assert tool("start-node", cluster.directory, "node1").code == 0
+            assert cluster.gnt("job watch", job).code == 1
+        finally:
+            server.stopping.set()
+            server.shutdown()
+            thread.join()
+    check_no_image(cluster)
+
+
+@needs_root
+def test_an_image_for_which_there_is_no_room(cluster: Cluster, tmp_path: Path) -> None:
+    images = cluster.paths().images
+    images.mkdir(parents=True, exist_ok=True)
+    source = tmp_path / "large.raw"
+    source.write_bytes(os.urandom(3 * MIB))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4M", "none", str(images)]
+    subprocess.run(mount, check=True)
+    try:
+        ran = cluster.gnt("image add --format=raw", str(source))
+        assert ran.code == 1
+        assert "No space left on device" in ran.err
+        check_no_image(cluster)
+    finally:
+        subprocess.run(["umount", str(images)], check=True)
+    cluster.ok("image add --format=raw", str(source))
+    cluster.ok("image remove large")
+    check_no_image(cluster)
+
+
+def check_no_image(cluster: Cluster) -> None:
+    assert cluster.cells("image list -o name") == []
+    images = cluster.paths().images
+    assert [path for path in images.rglob("*") if path.is_file()] == []
