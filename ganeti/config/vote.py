@@ -169,9 +169,14 @@ def leave_out_old_master(
     alone = {old: answers[old]} if old in answers else {}
     rest = {uuid: answer for uuid, answer in answers.items() if uuid != old}
     _check(what, find_newer_data(config, own, rest), None)
-    if stopped and find_newer_data(config, own, alone) is None:
+    newer = find_newer_data(config, own, alone)
+    if stopped and newer is None:
         return answers
-    _check(what, None, explain_missing_answers(config, own, rest, vote=vote))
+    missing = explain_missing_answers(config, own, rest, vote=vote)
+    if missing is not None and alone and answers[old].ok:
+        name = config.nodes[old].name
+        missing += f"; {newer or f'{name} does not count, as its master daemon may still run'}"
+    _check(what, None, missing)
     return rest
 
 

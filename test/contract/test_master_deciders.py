@@ -43,6 +43,8 @@ class Host:
     heard: float = 0.0
     position: Position = (0, 0)
     answers: bool = True
+    #: whether its master daemon ends when it is told to
+    ends: bool = True
 
 
 class Cluster:
@@ -124,7 +126,7 @@ class Cluster:
             own,
             answers,
             old.uuid,
-            stopped=self.hosts[old.uuid].answers,
+            stopped=self.hosts[old.uuid].answers and self.hosts[old.uuid].ends,
             vote=role is None,
         )
         silence = LIMIT if role is None else None
@@ -307,9 +309,22 @@ def test_nothing_is_claimed_where_the_old_master_has_newer_data_and_is_needed(
     cluster.write(1)
     cluster.hosts["uuid-3"].answers = False
     cluster.wait_for_silence()
-    with pytest.raises(errors.TooFewVotesError, match="only 1 of 3"):
+    with pytest.raises(
+        errors.TooFewVotesError, match=r"only 1 of 3 .*; node1\.example\.com has newer"
+    ):
         cluster.take_over(2)
     assert cluster.start(1) == first + 1, "the old master goes on"
+
+
+def test_a_node_whose_master_daemon_does_not_end_makes_no_majority(cluster: Cluster) -> None:
+    cluster.start(1)
+    cluster.write(1, 2, 3)
+    cluster.hosts["uuid-1"].ends = cluster.hosts["uuid-3"].answers = False
+    cluster.wait_for_silence()
+    with pytest.raises(errors.TooFewVotesError, match=r"only 1 of 3 .*; node1.* may still run"):
+        cluster.take_over(2)
+    cluster.hosts["uuid-3"].answers = True
+    cluster.take_over(2)
 
 
 def test_who_lacks_what_the_master_before_the_last_has_claims_nothing(cluster: Cluster) -> None:
