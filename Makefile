@@ -106,7 +106,7 @@ check-helper: $(VENV)/dev.stamp ## an OS installed and free space zeroed by a Li
 check-moves: $(VENV)/dev.stamp ## 100 guests moved live with their disks and 100 converted, cut at random moments (half an hour); MOVES=... MOVES_SEED=...
 	@MOVES=$(or $(MOVES),100) $(BIN)/python -m pytest -s test/cluster/test_cluster_live_moves.py test/cluster/test_cluster_live_conversions.py
 
-check-backup: $(VENV)/dev.stamp ## 200 random schedules of writes, crashes, migrations and backups (half an hour); BACKUP_SCHEDULES=... BACKUP_PROGRAM=restic|borg
+check-backup: $(VENV)/dev.stamp ## 200 random schedules of writes, crashes, migrations and backups, kills and faults of repositories (three quarters of an hour); BACKUP_SCHEDULES=... BACKUP_PROGRAM=restic|borg BACKUP_STEPS=all
 	@BACKUP_SCHEDULES=$(or $(BACKUP_SCHEDULES),200) $(BIN)/python -m pytest -s --timeout 600 test/backup
 
 check-monitoring: $(VENV)/dev.stamp ## each alert rule fires and clears, and Prometheus finds what dashboards show (two minutes; Debian's package prometheus)

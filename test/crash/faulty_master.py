@@ -34,9 +34,11 @@ from ganeti.rpc import client as rpc_client
 _write = os.write
 #: Beginnings of the names of node calls that count.
 _COUNTED = (
+    "backup_",
     "blockdev_",
     "file_storage_",
     "hotplug_",
+    "image_",
     "instance_",
     "disk_",
     "crypto_",
