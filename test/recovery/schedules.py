@@ -13,8 +13,9 @@ from world import BrokenPromiseError, Device, Faults, Host, State, StoreHost, Wo
 from ganeti.recovery.role import Claim, Record
 
 #: Seconds during which faults happen, and after the last one for everything to be whole again.
+#: After a power cut of all a boot takes up to 300, and nodes that stay off are fenced 600 after it.
 FAULTY = 120.0
-RECOVERY = 900.0
+RECOVERY = 1200.0
 GUESTS = 3
 
 
