@@ -8,8 +8,8 @@ EDITABLE := --quiet --disable-pip-version-check --no-deps --config-settings edit
 PREFIX ?= /usr/local
 DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
-# Tests of one file share what they set up, so files are what runs side by side. Two more than two
-# processors have work for: tests of daemons and of time-outs wait.
+# Tests of one file share what they set up, so files are what runs side by side. More than two
+# processors have work for: most tests of daemons and of time-outs wait.
 SIDE_BY_SIDE := --side-by-side 6
 
 .DEFAULT_GOAL := help
@@ -37,7 +37,7 @@ demo-stop: ## end the demo cluster and remove it
 check: $(VENV)/dev.stamp ## everything that must hold before a change lands, side by side
 	@$(MAKE) --no-print-directory --keep-going -j 4 lint types imports test
 
-test: $(VENV)/dev.stamp ## all tests, four files at a time; TESTS=... for some of them
+test: $(VENV)/dev.stamp ## all tests, six files at a time; TESTS=... for some of them
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(TESTS)
 
 test-unit: $(VENV)/dev.stamp ## tests of single modules
