@@ -259,7 +259,8 @@ def test_the_disk_under_the_primary_fails(pair: Pair, book: Book) -> None:
 
 def test_the_node_daemon_dies_while_volumes_are_replaced(pair: Pair, book: Book) -> None:
     cluster, (node, _) = pair.cluster, pair.sides()
-    with book.case("gnt-instance replace-disks -p", "node daemon killed in the middle") as case:
+    fault = "node daemon of the primary node killed in the middle"
+    with book.case("gnt-instance replace-disks -p", fault) as case:
         sabotage.stop_at(node, "drbdsetup", "detach")
         ran = cluster.ok("instance replace-disks -p --submit", WEB)
         sabotage.wait_until_stopped(node)
