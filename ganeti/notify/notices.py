@@ -30,7 +30,7 @@ SEVERITIES = ("info", "ok", "warning", "error")
 
 @dataclass(frozen=True)
 class Meaning:
-    """Severity and meaning of an event of note."""
+    """Severity and meaning of an event of note; people read it in doc/admin/notifications.md."""
 
     severity: str
     doc: str
