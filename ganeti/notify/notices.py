@@ -51,7 +51,7 @@ EVENTS = {
     "backup-overdue": Meaning(
         "warning", "The last good backup is older than one and a half times its interval"
     ),
-    "backup-failed": Meaning("error", "A job that makes or proves a backup failed"),
+    "backup-failed": Meaning("error", "A job that makes or verifies a backup failed"),
     "instance-ended": Meaning("warning", "A guest ended by itself"),
     "instance-restarted": Meaning("warning", "The watcher started an instance that was down"),
     "instance-recovered": Meaning("warning", "An instance of a dead node was started elsewhere"),
