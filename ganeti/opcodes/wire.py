@@ -87,7 +87,8 @@ def to_stored_form(op: OpCode) -> JsonObject:
 def find_lost_secrets(op: OpCode) -> list[str]:
     """Parameters (``osparams_secret[key]``) whose value did not survive in the job file.
 
-    An opcode with such a parameter must not be executed.
+    An opcode with such a parameter must not be executed. Only opcodes, mappings and lists are
+    searched.
     """
     return list(_find_lost(op, ""))
 
