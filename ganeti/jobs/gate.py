@@ -1,4 +1,4 @@
-"""Which queued jobs may begin: dependencies and filter rules. Pure, and called under one mutex.
+"""Which queued jobs may begin: dependencies, filter rules, limits. Pure; called under one mutex.
 
 A job that may not begin is held, with the reason. Whatever ends the reason says which jobs to look
 at again, so nobody looks in vain.
@@ -31,7 +31,7 @@ class Dependency:
 
 @dataclass(frozen=True)
 class Hold:
-    """Why a job does not begin: jobs whose end it waits for, or a filter rule."""
+    """Why a job does not begin: jobs whose end it waits for, a filter rule, or a limit."""
 
     text: str
     jobs: tuple[int, ...] = ()
