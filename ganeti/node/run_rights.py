@@ -69,8 +69,8 @@ def _describe_state(known: RunRight) -> str:
             return "it belongs here"
 
 
-def _text(epoch: RunNumber) -> str:
-    return f"{epoch[0]}.{epoch[1]}"
+def _text(number: RunNumber) -> str:
+    return f"{number[0]}.{number[1]}"
 
 
 class RunRights(RunRightCalls):
