@@ -32,7 +32,7 @@ def find(config: Config, kind: str, name: str | None) -> Tagged:
 
 
 def lock(ctx: Context, kind: str, name: str | None) -> Needs:
-    """The lock of the object, exclusively; the cluster has none but the writer's turn."""
+    """The lock of the object, exclusively; none for the cluster, whose changes the store orders."""
     if kind == TagKind.DISK:
         target = find(ctx.config, kind, name)
         yield from disk_target.lock(ctx, target.uuid)
