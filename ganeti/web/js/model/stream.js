@@ -33,7 +33,7 @@ export function pause(tries) {
   return Math.min(10, 0.25 * 2 ** Math.min(tries, 6));
 }
 
-const LIVE = new Set(["success", "error", "canceled"]);
+const ENDED = new Set(["success", "error", "canceled"]);
 
 /**
  * What an event makes stale: names by kind; "*" stands for all of a kind.
@@ -42,7 +42,7 @@ const LIVE = new Set(["success", "error", "canceled"]);
  */
 export function stale(event) {
   if (event.kind === "job") {
-    if (event.change !== "status" || !LIVE.has(event.data?.status)) return [];
+    if (event.change !== "status" || !ENDED.has(event.data?.status)) return [];
     // What a job did to guests shows only when they are asked.
     const summary = (event.data.summary ?? []).join(" ");
     /** @type {[string, string][]} */
