@@ -11,7 +11,7 @@ from ganeti.net.nbd import Extent
 
 
 def choose_mode(*, has_parent: bool, has_bitmaps: bool) -> Mode:
-    """How the next backup is made."""
+    """How the next backup is made: with checksums of the last one, and what QEMU noted since."""
     if not has_parent:
         return Mode.FULL
     return Mode.DIRTY if has_bitmaps else Mode.COMPARE
