@@ -1,4 +1,4 @@
-"""Instances go to other nodes; whatever fails on the way, each runs on exactly one node."""
+"""Instances migrate, fail over and move; whatever fails, each runs on exactly one node."""
 
 from __future__ import annotations
 

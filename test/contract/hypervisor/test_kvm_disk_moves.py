@@ -1,4 +1,4 @@
-"""Guests of kvm that move to another node with their disks, writing numbers all the time."""
+"""Live migration of kvm guests with their disks, while they write numbers all the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guests of kvm that move between two nodes, and what is left when something breaks off."""
+"""Live migration of kvm guests between two nodes, and what is left when something breaks off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moves of kvm guests that are refused, and what is left of others."""
+"""Migrations of kvm guests that are refused, and what is left of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nodes agree on for a move, QEMU's figures, and what its journal tells."""
+"""What nodes agree on for a migration, QEMU's figures, and what its journal tells."""
 
 from __future__ import annotations
 
