@@ -57,6 +57,15 @@ class Connection:
         self._on_lost = on_lost
         self._link: unix_socket.FramedClient | None = None
 
+    def connect(self) -> None:
+        """Connect now, if there is no connection.
+
+        Raises:
+            NoMasterError: no master daemon listens here.
+        """
+        if self._link is None:
+            self._link = self._connect()
+
     def close(self) -> None:
         """Close the connection; the next request opens a new one. Idempotent."""
         link, self._link = self._link, None

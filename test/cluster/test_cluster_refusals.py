@@ -69,9 +69,8 @@ def test_watching_a_canceled_job(filled_cluster: Cluster) -> None:
         assert "canceled" in ran.err.splitlines()[0]
 
 
-def test_a_node_that_is_not_the_master(filled_cluster: Cluster) -> None:
-    check_reason(
-        filled_cluster.gnt("instance list", node="node2"),
-        "This node is not the master: log in to",
-        11,
-    )
+@pytest.mark.parametrize("command", ["instance list", "job watch 1", "job wait 1"])
+def test_a_node_that_is_not_the_master(filled_cluster: Cluster, command: str) -> None:
+    ran = filled_cluster.gnt(command, node="node2")
+    check_reason(ran, "This node is not the master: log in to", 11)
+    assert ran.out == ""

@@ -77,6 +77,7 @@ def _log_line(when: float, node: str, program: str, level: str, text: str) -> st
 def watch(call: Call) -> None:
     """Show the log of a job until it has ended; fails if the job fails."""
     number = job_id(call.args[0])
+    call.client.connect()
     head = f"Output from job {number} follows"
     print(f"{head}\n{'-' * len(head)}", flush=True)
     jobs.wait(call.client, number)
@@ -87,7 +88,9 @@ def watch(call: Call) -> None:
 @JOB.command("wait", take_one("job-id"))
 def wait(call: Call) -> None:
     """Wait silently until a job has ended; fails if the job fails."""
-    jobs.wait(call.client, job_id(call.args[0]), quiet=True)
+    number = job_id(call.args[0])
+    call.client.connect()
+    jobs.wait(call.client, number, quiet=True)
 
 
 _CHANGE = (o.FORCE, o.PENDING, o.QUEUED, o.WAITING)
