@@ -103,7 +103,7 @@ def _read_whole(where: Paths, raw: JsonObject) -> JsonObject:
     if any(record.get("serial", 0) > serial for record in journal.read(where.journal_file)):
         raise errors.ConfigurationError(
             f"{where.journal_file} has changes that are not in {where.config_file}: start the"
-            " master daemon once more with 'daemon-util start-master', and try again"
+            " master daemon once more with 'ganeti-daemon-util start-master', and try again"
         )
     return raw
 

@@ -64,6 +64,6 @@ def explain_absence(socket_path: Path, where: paths.Paths) -> errors.NoMasterErr
         )
     return MasterDownError(
         f"The master daemon is not running on this node (nothing listens on {socket_path}):"
-        f" start it with 'daemon-util start-master'; if it ends again, see"
+        f" start it with 'ganeti-daemon-util start-master'; if it ends again, see"
         f" {where.log / 'master-daemon.log'}"
     )
