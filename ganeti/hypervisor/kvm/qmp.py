@@ -85,11 +85,20 @@ class Qmp:
         """Connect to QEMU's socket and agree on capabilities; blocks ``timeout`` s at most.
 
         ``timeout`` is also the limit of each command. QEMU serves one connection at a time, so
-        this waits while somebody else talks to the same socket.
+        this waits while somebody else talks to the same socket. When QEMU closes the connection
+        before it has greeted, another one is tried: it may have taken the end of the connection
+        before for the end of this one.
 
         Raises:
             HypervisorError: no socket, nobody listens, no answer in time, or no QEMU there.
         """
+        try:
+            return cls._connect_once(path, timeout)
+        except QmpClosedError:
+            return cls._connect_once(path, timeout)
+
+    @classmethod
+    def _connect_once(cls, path: Path, timeout: float) -> Qmp:
         sock = connect_unix(path, timeout)
         try:
             qmp = cls(path, sock, timeout)

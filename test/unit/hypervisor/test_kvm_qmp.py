@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ganeti import errors
 from ganeti.hypervisor.kvm.qmp import Qmp
 
 EVENT = {
@@ -53,4 +54,30 @@ def test_events_before_the_greeting_and_before_the_first_answer(listener: socket
     thread.start()
     with Qmp.connect(Path(listener.getsockname())) as qmp:
         assert qmp.command("query-status") == {}
+    thread.join()
+
+
+def test_a_connection_that_is_closed_before_the_greeting_is_tried_again(
+    listener: socket.socket,
+) -> None:
+    def serve() -> None:
+        listener.accept()[0].close()
+        talk(listener)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with Qmp.connect(Path(listener.getsockname())) as qmp:
+        assert qmp.command("query-status") == {}
+    thread.join()
+
+
+def test_a_qemu_that_closes_each_connection_cannot_be_asked(listener: socket.socket) -> None:
+    def serve() -> None:
+        for _ in range(2):
+            listener.accept()[0].close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with pytest.raises(errors.HypervisorError, match="cannot be asked"):
+        Qmp.connect(Path(listener.getsockname()))
     thread.join()
