@@ -66,8 +66,9 @@ class Standby(WaitingThread):
         while self._wait():
             if self._is_standby():
                 self._try()
+            counts = self._is_standby()
             with self._changed:
-                self._candidate.end_attempt(self._clock.monotonic())
+                self._candidate.end_attempt(self._clock.monotonic(), counts=counts)
 
     def _try(self) -> None:
         if self._is_paused():

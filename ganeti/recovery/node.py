@@ -46,7 +46,9 @@ class Signed(Event):
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded(Event):
-    """The attempt to become the master has ended."""
+    """The attempt to become the master has ended; see :meth:`Candidate.end_attempt`."""
+
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class NodeMachine:
         if isinstance(event, AttemptEnded):
             self._attempting = False
             if self.candidate is not None:
-                self.candidate.end_attempt(now)
+                self.candidate.end_attempt(now, counts=event.counts)
             return []
         if isinstance(event, GuestBegan):
             if not self.may_start(now):

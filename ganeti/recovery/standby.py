@@ -71,10 +71,17 @@ class Candidate:
         """Whether to try now."""
         return self.tries_at is not None and now >= self.tries_at
 
-    def end_attempt(self, now: float) -> None:
-        """An attempt was made; it changed nothing if the master is still silent."""
-        self._attempts += 1
-        pause = plan_next_attempt(self.limit, self._attempts, self._chance())
+    def end_attempt(self, now: float, *, counts: bool = True) -> None:
+        """An attempt was made; it changed nothing if the master is still silent.
+
+        One that does not count was prevented by a master daemon on this node, which may just start.
+        It can fail soon, so the next attempt is not as late as after one of many that failed.
+        """
+        if counts:
+            self._attempts += 1
+            pause = plan_next_attempt(self.limit, self._attempts, self._chance())
+        else:
+            pause = LONGEST_PAUSE * (0.5 + self._chance())
         if self.is_due(now):
             self.tries_at = now + pause
 

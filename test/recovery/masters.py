@@ -487,7 +487,7 @@ class Game:
         )
 
     def end_attempt(self, host: Host) -> None:
-        host.machine.feed(AttemptEnded(host.clock()))
+        host.machine.feed(AttemptEnded(host.clock(), self._is_standby(host)))
         host.plan_wake()
 
     def try_at_once(self, host: Host) -> None:

@@ -40,8 +40,8 @@ class Bench:
         candidate.tries_at = 900.0
         end = candidate.end_attempt
 
-        def note(now: float) -> None:
-            end(now)
+        def note(now: float, *, counts: bool) -> None:
+            end(now, counts=counts)
             self.done.set()
 
         candidate.end_attempt = note  # type: ignore[method-assign]

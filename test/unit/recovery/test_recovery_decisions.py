@@ -59,6 +59,18 @@ def test_a_candidate_that_hears_the_master_begins_again() -> None:
     assert (one.tries_at, one.heard, one.limit) == (151.5, 90.0, 60)
     one.end_attempt(151.5)
     assert one.tries_at == 154.5
+
+
+def test_an_attempt_that_the_own_master_daemon_prevents_is_repeated_soon() -> None:
+    one = Candidate(0.0, lambda: 0.5)
+    one.end_attempt(121.5, counts=False)
+    assert one.tries_at == 181.5
+    one.end_attempt(181.5)
+    assert one.tries_at == 781.5
+
+
+def test_a_candidate_that_is_told_never_to_try_does_not() -> None:
+    one = Candidate(0.0, lambda: 0.5)
     one.hear(160.0, 0)
     assert one.tries_at is None
     assert not one.is_due(1e9)
