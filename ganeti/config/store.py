@@ -77,6 +77,11 @@ def _read_checkpoint(paths: Paths, *, edited: bool) -> Config:
             hand_edits.check(paths, data)
     except errors.ParseError as err:
         raise errors.ConfigurationError(f"{path} is damaged: {errors.text(err)}") from err
+    except errors.ConfigurationError:
+        if path.read_bytes() == data:
+            raise
+        # A daemon has replaced it, so the digests are those of its new content.
+        return _read_checkpoint(paths, edited=edited)
     return Config(base.from_wire(ConfigData, raw, str(path)))
 
 

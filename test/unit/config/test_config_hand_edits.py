@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,8 @@ from ganeti.base import journal, sealed_file
 from ganeti.bootstrap import accept_config
 from ganeti.config.changes import Author
 from ganeti.config.hand_edits import describe
-from ganeti.config.store import Store, read_config
+from ganeti.config.store import Store, read_config, write_checkpoint
+from ganeti.model import base
 from ganeti.node.context import NodeContext
 from ganeti.node.replica import Replica
 from ganeti.node.standby import Standby
@@ -231,3 +233,23 @@ def test_objects_secrets_and_long_lists_are_told_in_short() -> None:
     assert "new" not in secret.split(":", 1)[1]
     assert all(len(line) < 200 for line in lines)
     assert describe(old, dict(reversed(old.items()))) == ["only its form (spaces, order of keys)"]
+
+
+def test_a_reader_beside_a_writer_takes_no_change_for_an_edit(written: Paths) -> None:
+    """Another process reads the file while a daemon replaces it again and again."""
+    config = read_config(written)
+    done = threading.Event()
+
+    def write() -> None:
+        for number in range(300):
+            write_checkpoint(
+                config.apply([], [], base.replace(config.cluster, tags=(str(number),)), mtime=1.0),
+                written,
+            )
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while not done.is_set():
+        read_config(written)
+    writer.join()
