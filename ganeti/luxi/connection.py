@@ -58,7 +58,7 @@ class Connection:
         self._link: unix_socket.FramedClient | None = None
 
     def connect(self) -> None:
-        """Connect now, if there is no connection.
+        """Open the connection unless it is open.
 
         Raises:
             NoMasterError: no master daemon listens here.

@@ -24,7 +24,7 @@ from ganeti.base.json_types import JsonObject
 Answer = list[Any] | JsonObject
 
 
-#: Seconds until a change of a job that is not tracked is looked at, with all changes until then.
+#: Seconds from the first change of an untracked job until its clients are answered.
 UNTRACKED_DELAY = 0.5
 #: Timers that may be there before those of waits that are over are dropped.
 _FEW_TIMERS = 100
@@ -40,7 +40,7 @@ class Wait:
     answer: Callable[[Answer], None]
     fail: Callable[[BaseException], None]
     open: bool = True
-    #: a change of a job that is not tracked will be looked at
+    #: whether a timer for a change of an untracked job is set
     due: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -124,7 +124,7 @@ def place(program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pl
 
 
 def test_a_killed_node_daemon(place: Place) -> None:
-    """The program meets the end of its input and keeps a part, which is no backup."""
+    """The program stores the part that it has read, and this part is not listed as a backup."""
     place.write()
     before = place.list_backups()
     job = place.begin()

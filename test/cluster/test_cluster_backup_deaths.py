@@ -166,7 +166,7 @@ def test_a_killed_node_daemon_leaves_nothing_once_it_is_back(cluster: Cluster, l
 
 
 def test_a_restore_that_fails_in_the_middle(cluster: Cluster) -> None:
-    """No guest starts with a part of it, unless the administrator says so."""
+    """A guest does not start on disks that are restored in part, except with --force."""
     disk = find_disk(cluster)
     with disk.open("r+b") as stream:
         stream.seek(7 * MIB)

@@ -394,7 +394,7 @@ def test_a_claim_that_too_few_still_know_of_is_made_again(fresh_cluster: Cluster
         refused = masterd(fresh_cluster, node)
         assert refused.code == constants.EXIT_NOTMASTER
         assert f"1 say that it is {voice}.example.com" in refused.err
-    assert not stopped.exists(), "who starts it does not want that there is no master"
+    assert not stopped.exists(), "the mark of a stopped master is still there after a start"
     again = fresh_cluster.gnt(FAILOVER, node="node2", timeout=90)
     assert again.code == 0, again.err
     assert masters(fresh_cluster) == ["node2"]
