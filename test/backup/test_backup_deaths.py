@@ -25,14 +25,13 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "crash"))
 
 from crash_run import CHECKPOINT_AFTER
 from disk_faults import Point
-from load import FINAL, GONE
+from load import run_job
 from local_cluster import copy_cluster
 from master_process import MasterProcess
 from waiting import wait_for
 
 from ganeti import constants
 from ganeti.base import services
-from ganeti.luxi.client import Client
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("qemu-nbd") and shutil.which("qemu-img")), reason="needs qemu-utils"
@@ -134,14 +133,7 @@ class Steps:
 
     def run(self, change: Change) -> None:
         """Hand in a job and wait for its end, or that of the master."""
-        client = Client(self.paths.luxi_socket, reconnect_limit=0.0)
-        with contextlib.suppress(*GONE), client:
-            job = client.submit_job([change])
-            while not self.master.died.is_set():
-                [[status]] = client.query_jobs([job], ["status"])
-                if status in FINAL:
-                    return
-                client.wait_for_job_change(job, ["status"], [status], None, 1)
+        run_job(self.paths.luxi_socket, change, self.master.died)
 
     def points(self, name: str) -> list[Point]:
         """The steps of an operation, in the order in which they come."""

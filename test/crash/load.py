@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,19 @@ FINAL = ("success", "error", "canceled")
 #: Seconds of a job that is canceled while it runs.
 LONG = 3.0
 GONE = (errors.ConnectionClosedError, errors.NoMasterError, TimeoutError, OSError)
+
+
+def run_job(socket: Path, change: dict[str, Any], died: threading.Event) -> None:
+    """Hand in a job and wait for its end, or for that of the master, which sets ``died``."""
+    client = Client(socket, reconnect_limit=0.0)
+    with contextlib.suppress(*GONE), client:
+        job = client.submit_job([change])
+        while not died.is_set():
+            [[status]] = client.query_jobs([job], ["status"])
+            if status in FINAL:
+                return
+            client.wait_for_job_change(job, ["status"], [status], None, 1)
+
 
 Ops = list[dict[str, Any]]
 

@@ -8,7 +8,6 @@ starts, calls every node, and ``gnt-cluster renew-crypto`` ends what was begun.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import re
@@ -21,7 +20,7 @@ from pathlib import Path
 import pytest
 from crash_run import CHECKPOINT_AFTER
 from disk_faults import Point
-from load import FINAL, GONE
+from load import FINAL, run_job
 from master_process import MasterProcess
 
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))
@@ -30,7 +29,6 @@ from local_cluster import Cluster, copy_cluster
 
 from ganeti import constants
 from ganeti.base import services
-from ganeti.luxi.client import Client
 from ganeti.net import pem
 
 SAMPLE = 2
@@ -57,14 +55,7 @@ class Renewals:
 
     def run(self) -> None:
         """Renew everything; returns when the job or the master has ended."""
-        client = Client(self.socket, reconnect_limit=0.0)
-        with contextlib.suppress(*GONE), client:
-            job = client.submit_job([RENEWAL])
-            while not self.master.died.is_set():
-                [[status]] = client.query_jobs([job], ["status"])
-                if status in FINAL:
-                    return
-                client.wait_for_job_change(job, ["status"], [status], None, 1)
+        run_job(self.socket, RENEWAL, self.master.died)
 
     def points(self) -> list[Point]:
         self.master.end(signal.SIGTERM)

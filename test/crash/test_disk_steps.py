@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 from crash_run import CHECKPOINT_AFTER
 from disk_faults import Point
-from load import FINAL, GONE
+from load import run_job
 from master_process import MasterProcess
 
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))
@@ -34,7 +34,6 @@ from local_cluster import copy_cluster
 
 from ganeti import constants
 from ganeti.base import services
-from ganeti.luxi.client import Client
 
 pytestmark = pytest.mark.long
 
@@ -138,14 +137,7 @@ class Steps:
 
     def run(self, change: Change) -> None:
         """Hand in a job and wait for its end, or that of the master."""
-        client = Client(self.socket, reconnect_limit=0.0)
-        with contextlib.suppress(*GONE), client:
-            job = client.submit_job([change])
-            while not self.master.died.is_set():
-                [[status]] = client.query_jobs([job], ["status"])
-                if status in FINAL:
-                    return
-                client.wait_for_job_change(job, ["status"], [status], None, 1)
+        run_job(self.socket, change, self.master.died)
 
     def points(self, change: Change) -> list[Point]:
         """The steps of an operation, in the order in which they come."""
