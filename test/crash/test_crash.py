@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from crash_run import CrashRun, choose
+from crash_run import CrashRun, rank
 
 pytestmark = pytest.mark.long
 
 #: Number of nodes -> places to kill at: in a sample, and when all are requested (None: each one).
 SAMPLE = {1: 12, 3: 4}
 ALL = {1: None, 3: 80}
-#: So many of the places are met, at least; what threads do in which order is not the same twice.
+#: So many of all places are met, at least; what threads do in which order is not the same twice.
 MET = 0.6
+#: In a sample another place is taken for one that is not met; at most so many times as many.
+TRIES = 3
 
 
 @pytest.fixture(params=[1, 3], ids=["one-node", "three-nodes"])
@@ -37,13 +39,15 @@ def count_points(nodes: int) -> int | None:
 
 @pytest.mark.timeout(3600)
 def test_nothing_acknowledged_is_lost(run: CrashRun, capsys: pytest.CaptureFixture[str]) -> None:
-    points = choose(run.enumerate(), count_points(len(run.names)))
-    for point in points:
-        run.kill_at(point)
-    again, run.missed = run.missed, []
-    for point in again:
-        run.kill_at(point)
+    points = rank(run.enumerate())
+    wanted = count_points(len(run.names)) or len(points)
+    met = tried = 0
+    for point in points[: TRIES * wanted]:
+        if met == wanted:
+            break
+        tried += 1
+        met += run.kill_at(point) or run.kill_at(point)
     run.finish()
     with capsys.disabled():
-        print(f"\n{run.summary()}")
-    assert len(run.missed) <= (1 - MET) * len(points)
+        print(f"\n{run.summary()}, {tried - met} of {tried} points not met")
+    assert met == wanted or met >= MET * len(points)
