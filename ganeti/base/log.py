@@ -15,7 +15,6 @@ import socket
 import struct
 import weakref
 from collections.abc import Iterator
-from io import TextIOWrapper
 from pathlib import Path
 
 from ganeti import paths
@@ -54,25 +53,57 @@ def add_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class _LogFile(logging.handlers.WatchedFileHandler):
-    """A log file only for its owner; a log that cannot be written stops nobody's work."""
+class _LogFile(logging.Handler):
+    """A log file only for its owner; a log that cannot be written stops nobody's work.
+
+    Each record is one write to the end of the file. So threads need no lock, which one of them
+    would hold while the kernel writes. A file that was rotated is noticed within a second.
+    """
 
     def __init__(self, file: Path) -> None:
-        super().__init__(file, encoding="utf-8", errors="backslashreplace")
+        super().__init__()
+        self._path = file
+        self._fd = self._open()
+        self._checked = 0.0
         _files.add(self)
 
-    def _open(self) -> TextIOWrapper:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        fd = os.open(self.baseFilename, flags, 0o600)
-        return TextIOWrapper(os.fdopen(fd, "wb"), encoding=self.encoding, errors=self.errors)
+    def createLock(self) -> None:  # noqa: N802 - logging's name
+        self.lock = None
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            super().emit(record)
-        except OSError:
+            line = f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
+            if abs(record.created - self._checked) > _ROTATED_AFTER:
+                self._checked = record.created
+                self.reopen()
+            os.write(self._fd, line)
+        except Exception:  # noqa: BLE001 - as all handlers of logging do
             self.handleError(record)
 
+    def reopen(self) -> None:
+        """Write to the file that has the name now."""
+        try:
+            present, ours = os.stat(self._path), os.fstat(self._fd)
+            if os.path.samestat(present, ours):
+                return
+        except FileNotFoundError:
+            pass
+        new = self._open()
+        os.dup2(new, self._fd, inheritable=False)
+        os.close(new)
 
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        super().close()
+
+
+#: Seconds after which a log file is looked for under its name again.
+_ROTATED_AFTER = 1.0
 #: Open log files.
 _files: weakref.WeakSet[_LogFile] = weakref.WeakSet()
 
@@ -175,4 +206,4 @@ def add_syslog(program: str) -> None:
 def reopen() -> None:
     """Open log files again (SIGHUP)."""
     for handler in list(_files):
-        handler.reopenIfNeeded()
+        handler.reopen()

@@ -11,10 +11,12 @@ import re
 import socket
 import stat
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from ganeti.base import log, log_lines
 
@@ -108,6 +110,39 @@ def test_a_traceback_follows_its_line(file: Path) -> None:
     assert rest[-1] == "ValueError: inside"
 
 
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time after which a log file is looked for again is over at each record."""
+    monkeypatch.setattr(log, "_ROTATED_AFTER", -1.0)
+
+
+def test_a_rotation_is_noticed_by_itself(file: Path) -> None:
+    logging.info("one")
+    file.rename(file.with_suffix(".1"))
+
+    def write() -> bool:
+        logging.info("two")
+        return file.exists()
+
+    wait_for(write, "a new log file")
+    assert {line.rpartition(" ")[2] for line in lines(file)} == {"two"}
+
+
+def test_threads_do_not_mix_their_lines(file: Path) -> None:
+    def write(number: int) -> None:
+        for _ in range(200):
+            logging.info("x" * 50 * number)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counts = Counter(line.rpartition(" ")[2] for line in lines(file))
+    assert counts == {"x" * 50 * number: 200 for number in range(1, 9)}
+
+
+@pytest.mark.usefixtures("later")
 def test_only_the_owner_may_read_before_and_after_a_rotation(file: Path) -> None:
     before = os.umask(0)
     try:
@@ -131,6 +166,7 @@ def test_a_restart_adds_to_the_file(file: Path) -> None:
     assert len(lines(file)) == 2
 
 
+@pytest.mark.usefixtures("later")
 def test_a_log_that_cannot_be_written_stops_nobody(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
