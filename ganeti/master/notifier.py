@@ -76,6 +76,8 @@ class Notifier(WaitingThread):
 
     def note(self, event: JsonObject) -> None:
         """Something happened (called by the events)."""
+        if not self._core.store.current.cluster.notifications:
+            return  # nobody wants to know
         with self._changed:
             self._inbox.append(event)
             self._changed.notify_all()
