@@ -1,14 +1,15 @@
 """How new the copy of the master's state on this node is, and whether it was made here.
 
-The file ``<data>/position`` has the form ``<term> <number>``, with a third word on the node whose
-master made the state.
+The file ``<data>/position`` has the form ``<term> <number>``. On the node whose master made the
+state, ``own`` and the boot of the server follow.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
-from ganeti.base import files
+from ganeti.base import boot, files
 from ganeti.paths import Paths
 
 #: How new a copy of the state is: the term of the master that wrote it, and a number that grows
@@ -19,49 +20,63 @@ Position = tuple[int, int]
 _OWN = "own"
 
 
-def read(paths: Paths) -> Position:
-    """Position of the state on this node; (0, 0) when it is not known."""
-    return _read_stored(paths)[0]
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What this node knows of its own copy."""
+
+    #: (0, 0): not known
+    position: Position = (0, 0)
+    #: a master on this node made the state: no copy has more of that term
+    made_here: bool = False
+    #: the server was booted since, and what the master noted last may be lost: the state may be
+    #: newer than ``position``
+    may_be_newer: bool = False
 
 
-def is_made_here(paths: Paths) -> bool:
-    """Whether the state was made by a master on this node.
-
-    Then no copy has more of that term, whatever the numbers say: they are not flushed.
-    """
-    return _read_stored(paths)[1]
-
-
-def _read_stored(paths: Paths) -> tuple[Position, bool]:
+def read(paths: Paths) -> Known:
+    """What the file says; nothing is known without one, or of a damaged one."""
     try:
         words = files.read_text(paths.position_file).split()
     except FileNotFoundError:
-        return (0, 0), False
+        return Known()
     if len(words) < 2 or not all(word.isdigit() for word in words[:2]):
-        return (0, 0), False
-    return (int(words[0]), int(words[1])), words[2:] == [_OWN]
+        return Known()
+    position = (int(words[0]), int(words[1]))
+    if words[2:3] != [_OWN]:
+        return Known(position)
+    return Known(position, made_here=True, may_be_newer=words[3:] != [boot.read_id()])
 
 
-def text_of(position: Position, *, own: bool) -> str:
-    """Content of the file; always as long for the same owner, so that it can be overwritten."""
-    return f"{position[0]:020d} {position[1]:020d}{f' {_OWN}' if own else ''}\n"
+def make_own_text(position: Position) -> str:
+    """Content of the file on the master's node; its length is always the same."""
+    return f"{_format(position)} {_OWN} {boot.read_id()}\n"
 
 
-def write(paths: Paths, position: Position, *, own: bool = False) -> None:
-    """Note how new the state is; call it when the state is on disk.
+def _format(position: Position) -> str:
+    return f"{position[0]:020d} {position[1]:020d}"
 
-    Only a new term is flushed: a number lost in a power cut makes the copy look older than it is,
-    which is safe.
+
+def begin_own(paths: Paths, position: Position) -> None:
+    """Note that a master on this node makes the state from now on, if it has a newer term."""
+    if position > read(paths).position:
+        files.write_atomic(paths.position_file, make_own_text(position), mode=0o644)
+
+
+def write(paths: Paths, position: Position) -> None:
+    """Note how new a copy that came from the master is, durably; when the copy is on disk.
+
+    A lost number would make this copy look older than another one that has less.
     """
-    old, was_own = _read_stored(paths)
-    if position <= old:
+    known = read(paths)
+    if position <= known.position:
         return
-    text = text_of(position, own=own)
-    if position[0] != old[0] or own != was_own:
+    text = f"{_format(position)}\n"
+    if position[0] != known.position[0] or known.made_here:
         files.write_atomic(paths.position_file, text, mode=0o644)
         return
     fd = os.open(paths.position_file, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.pwrite(fd, text.encode("ascii"), 0)
+        os.fdatasync(fd)
     finally:
         os.close(fd)

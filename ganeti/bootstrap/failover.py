@@ -109,10 +109,10 @@ class Failover:
 
     def _check(self) -> None:
         if not self.node.master_candidate:
-            candidates = sorted(n.name for n in self.config.nodes.values() if n.master_candidate)
+            names = sorted(node.name for node in self.config.candidates())
             raise errors.make_state_error(
                 f"{self.node.name} is not a master candidate and has no current configuration; run"
-                f" this on one of {', '.join(candidates)}",
+                f" this on one of {', '.join(names)}",
             )
 
     def _check_silence(self, answers: Answers) -> None:
@@ -148,13 +148,14 @@ class Failover:
         self.say(f"{self.node.name} is the master now")
 
     def _read_own_state(self) -> vote.Own:
+        known = position.read(self.where)
         jobs = JobFiles(self.where.queue)
         return vote.Own(
             self.node,
             self.config.data.serial_no,
             jobs.last_id(),
-            position.read(self.where),
-            position.is_made_here(self.where),
+            known.position,
+            known.made_here,
         )
 
     def _read_state_again(self) -> vote.Own:

@@ -151,12 +151,13 @@ class Recovery:
         return rules.find_successor(self.role.store.name, self.role.read(), own.node.name)
 
     def _read_own_state(self) -> vote.Own:
+        known = position.read(self.where)
         return vote.Own(
             self.config.master,
             self.config.data.serial_no,
             JobFiles(self.where.queue).last_id(),
-            position.read(self.where),
-            position.is_made_here(self.where),
+            known.position,
+            known.made_here,
         )
 
     def _remove_dead(self) -> Config:

@@ -117,17 +117,30 @@ def find_newer_data(
     ``retiring`` is the uuid of a master that will be stopped first: what it has now does not count.
 
     What a later master has written is newer, whatever an older one has counted up to: it may have
-    made changes that nobody acknowledged. Without positions (state of an older version) serials and
-    job ids decide.
+    made changes that nobody acknowledged. The number on the node of the last master may be too low
+    after a boot. That does not matter where the others are a majority without it: one of them has
+    all that was acknowledged. Without positions (state of an older version) serials and job ids
+    decide.
     """
-    mine = answers.get(own.node.uuid)
-    here = max(own.position, (0, 0) if mine is None or mine.value is None else mine.value.position)
+    here = _find_own_position(own, answers)
     for node in _candidates(config):
         answer = answers.get(node.uuid)
         if node.uuid in (own.node.uuid, retiring) or answer is None or answer.value is None:
             continue
         view = answer.value
-        if view.config_serial is None or view.position < here:
+        if view.config_serial is None:
+            continue
+        if (
+            view.may_be_newer
+            and view.position[0] == here[0]
+            and not own.made_here
+            and _is_needed(config, own, answers, node)
+        ):
+            return (
+                f"{node.name} may have newer data: it was the master in term {here[0]}, and its"
+                " server was booted since; start the master daemon there"
+            )
+        if view.position < here:
             continue
         if own.made_here and view.position[0] == here[0] == own.position[0]:
             continue  # it got all it has from here
@@ -149,6 +162,18 @@ def find_newer_data(
                 f" {own.last_job}); make that node the master"
             )
     return None
+
+
+def _find_own_position(own: Own, answers: Answers) -> Position:
+    """How new the copy of this node is: its master may have sent more since it was read."""
+    mine = answers.get(own.node.uuid)
+    return max(own.position, (0, 0) if mine is None or mine.value is None else mine.value.position)
+
+
+def _is_needed(config: Config, own: Own, answers: Answers, node: Node) -> bool:
+    """Whether the data of the answers is complete only with that of this node."""
+    rest = {uuid: answer for uuid, answer in answers.items() if uuid != node.uuid}
+    return explain_missing_answers(config, own, rest, vote=False) is not None
 
 
 def leave_out_old_master(

@@ -65,13 +65,13 @@ class Mastership:
         Raises:
             NoMasterError: this node may not be the master; the text says why.
         """
-        config = self._store.current
+        config, known = self._store.current, position.read(self._paths)
         own = vote.Own(
             config.master,
             config.data.serial_no,
             self._job_files.last_id(),
-            position.read(self._paths),
-            position.is_made_here(self._paths),
+            known.position,
+            known.made_here,
         )
         store = etcd_role.open_store(config, self._paths)
         role = None if store is None else Role(store, config.master.name, self._clock)

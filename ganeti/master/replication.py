@@ -49,13 +49,13 @@ class Replication:
         self.follow(config, contact=claimed)
 
     def _note_position(self) -> None:
-        """Not flushed: after a power cut this node only looks older than it is.
+        """Not flushed: after a boot nobody trusts the number (:class:`position.Known`).
 
         Always the same file, even when a later master has put another one in its place: then what
         is noted here does not count any more.
         """
         if self._position is not None:
-            text = position.text_of((self._rpc.epoch, self._sequence), own=True)
+            text = position.make_own_text((self._rpc.epoch, self._sequence))
             os.pwrite(self._position, text.encode("ascii"), 0)
 
     def follow(self, config: Config, *, contact: float | None = None) -> None:

@@ -15,12 +15,11 @@ import random
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, typed
+from ganeti.base import boot, files, typed
 from ganeti.base.clock import Deadline
 from ganeti.base.waiting_thread import WaitingThread
 from ganeti.model import ssconf_keys
@@ -33,7 +32,6 @@ from ganeti.recovery.node import Called, Effect, GuestBegan, GuestsEnded, NodeMa
 
 log = logging.getLogger(__name__)
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 #: Longest pause between two looks at the clock while a lease counts: waiting threads do not notice
 #: that the machine slept. The watchdog is fed as often.
 _TICK = 1.0
@@ -56,7 +54,7 @@ class NodeLease(WaitingThread):
         self._clock = context.clock
         self._watchdog = watchdog or Watchdog()
         self._machine = NodeMachine(
-            _BOOT_ID.read_text().strip(), self._clock.monotonic(), random.random, candidate=False
+            boot.read_id(), self._clock.monotonic(), random.random, candidate=False
         )
         self._file = context.paths.node_lease
         self._restore()

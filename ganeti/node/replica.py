@@ -75,10 +75,12 @@ class Replica(ReplicaCalls):
     def master_view(self) -> MasterView:
         """The view of this node on the master role."""
         number, claimed = self._term.read_highest()
+        known = position.read(self._paths)
         return MasterView(
             master=claimed or self._context.read_master(),
             epoch=number,
-            position=position.read(self._paths),
+            position=known.position,
+            may_be_newer=known.may_be_newer,
             config_serial=self._read_serial(),
             last_job=self._find_last_job(),
             silence=self._standby.measure_silence(),
@@ -190,7 +192,7 @@ class Replica(ReplicaCalls):
                 if self._term.read_highest() == (update.epoch, self._name):
                     # The master is on this node and has its files itself; it has just won a vote.
                     self._standby.note_sign(update.failover_after or None)
-                    position.write(self._paths, (update.epoch, 0), own=True)
+                    position.begin_own(self._paths, (update.epoch, 0))
                     return True
                 self._standby.note_sign(update.failover_after)
                 self._take()

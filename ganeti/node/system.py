@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ganeti import constants, errors
-from ganeti.base import daemon, files, process
+from ganeti.base import boot, daemon, files, process
 from ganeti.base.json_types import JsonObject
 from ganeti.hypervisor.abilities import PowerCycling
 from ganeti.net import hosts_file, interfaces, pem
@@ -24,8 +24,6 @@ from ganeti.storage import space
 
 log = logging.getLogger(__name__)
 
-#: Changes with every boot of the host.
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 #: Takes orders for the kernel.
 SYSRQ = Path("/proc/sysrq-trigger")
 #: Seconds until a host restarts: the answer must get out before.
@@ -55,7 +53,7 @@ class System(SystemCalls):
             StorageError, HypervisorError: one of them cannot be asked.
         """
         return (
-            files.read_text(BOOT_ID).strip(),
+            boot.read_id(),
             [self._room(kind, name, params) for kind, name, params in storage_units],
             [self.hypervisor_info(name, params) for name, params in hv_specs],
         )

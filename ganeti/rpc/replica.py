@@ -18,6 +18,9 @@ class MasterView(msgspec.Struct, kw_only=True):
     epoch: int
     #: how new its copy of the state is (see ``base/position.py``); (0, 0): not known
     position: tuple[int, int] = (0, 0)
+    #: a master on this node made the copy, and the server was booted since, so that the copy may
+    #: be newer than ``position``
+    may_be_newer: bool = False
     #: last change in its copy of the configuration; None: it has no copy
     config_serial: int | None = None
     #: highest job id in its copy of the queue

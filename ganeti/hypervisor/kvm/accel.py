@@ -20,7 +20,7 @@ from typing import Literal
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, jsonio, patience, process, typed
+from ganeti.base import boot, files, jsonio, patience, process, typed
 from ganeti.base.clock import SYSTEM, Deadline
 from ganeti.hypervisor.kvm import probe_image
 from ganeti.hypervisor.kvm.binary import Binary
@@ -36,7 +36,6 @@ PROBE_TIMEOUT = 2.0
 #: guests would run in software until the next boot.
 _LONGER = 8
 _DEVICE = Path("/dev/kvm")
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 #: QEMU reports this error and then hangs, with the guest stopped.
 _STUCK = b"KVM internal error"
 
@@ -222,7 +221,7 @@ def _listen(child: subprocess.Popen[bytes], end: Deadline) -> bytes:
 
 def _boot_id() -> str:
     try:
-        return _BOOT_ID.read_text(encoding="ascii").strip()
+        return boot.read_id()
     except OSError:
         # Without it the answer is kept as long as the run directory, which a boot empties.
         return "unknown"

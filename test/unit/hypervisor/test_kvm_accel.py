@@ -96,9 +96,7 @@ def test_new_qemu_or_new_device_is_tried_again(tmp_path: Path) -> None:
 def test_another_boot_is_tried_again(tmp_path: Path, monkeypatch: Any) -> None:
     node = Node(tmp_path)
     node.choose()
-    boot = tmp_path / "boot_id"
-    boot.write_text("another\n")
-    monkeypatch.setattr(accel, "_BOOT_ID", boot)
+    monkeypatch.setattr("ganeti.base.boot.read_id", lambda: "another")
     node.choose()
     assert node.runs == 2
 
