@@ -88,8 +88,8 @@ check-placement: $(VENV)/dev.stamp ## balancing, maintenance and capacity with t
 check-renewal: $(VENV)/dev.stamp ## replace certificates of five nodes under load, and with kills at each step (ten minutes)
 	@RENEWAL=1 CRASH_NODES=5 CRASH_POINTS=$(or $(CRASH_POINTS),all) $(BIN)/python -m pytest -s test/renewal test/crash/test_crypto_steps.py
 
-check-recovery: $(VENV)/dev.stamp ## 100,000 random schedules of faults over simulated clusters (SCHEDULES=...; STORE=store: a store like etcd decides; ten minutes)
-	@$(BIN)/python test/recovery/run_schedules.py $(or $(SCHEDULES),100000) $(STORE)
+check-recovery: $(VENV)/dev.stamp ## 100,000 random schedules of faults over simulated clusters (SCHEDULES=...; DECIDERS=witness, or store: a store like etcd decides; ten minutes)
+	@$(BIN)/python test/recovery/run_schedules.py $(or $(SCHEDULES),100000) $(DECIDERS)
 
 check-etcd: $(VENV)/dev.stamp ## 50 random schedules of faults where three members of etcd decide about the master (root; two hours); ETCD_SCHEDULES=... ETCD_CLUSTERS=...
 	@ETCD_SCHEDULES=$(or $(ETCD_SCHEDULES),50) ETCD_CLUSTERS=$(or $(ETCD_CLUSTERS),2) $(BIN)/python -m pytest -s test/partition/test_etcd_schedules.py

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, position, services
 from ganeti.bootstrap.settings import FailoverSettings
-from ganeti.config import etcd_role, vote
+from ganeti.config import candidates, etcd_role, vote
 from ganeti.config.changes import Author, Draft
 from ganeti.config.role import PATIENCE as STORE_PATIENCE
 from ganeti.config.role import Role
@@ -75,8 +75,11 @@ class Failover:
         """
         try:
             self._check()
-            if self.how.if_silent:
-                self._check_silence(vote.ask(self.config, self.rpc))
+            if not self.how.no_voting:
+                answers: Answers = vote.ask(self.config, self.rpc)
+                if self.how.if_silent:
+                    self._check_silence(answers)
+                self._take_newer_copy(answers, dry_run=dry_run)
             answers = self._vote()
             if self.how.if_silent:
                 self._check_silence(answers)
@@ -114,6 +117,26 @@ class Failover:
                 f"{self.node.name} is not a master candidate and has no current configuration; run"
                 f" this on one of {', '.join(names)}",
             )
+
+        if candidates.is_witness(self.config, self.node):
+            problem = f"{self.node.name} is a witness, which does not become the master by itself"
+            if self.how.if_silent:
+                raise errors.make_state_error(problem)
+            self.say(problem)
+
+    def _take_newer_copy(self, answers: Answers, *, dry_run: bool) -> None:
+        """Get the copy of a witness if nobody else has a newer one: it does not take over."""
+        witness = vote.find_witness_ahead(self.config, self._read_own_state(), answers)
+        if witness is None:
+            return
+        self.say(
+            f"The newest state is on the witness {witness.name}: this node takes it from there"
+        )
+        if dry_run:
+            return
+        update = self.rpc.call_one(witness, NodeCalls.replica_read)
+        self.rpc.call_one(self.node, NodeCalls.replica_adopt, update)
+        self.config = read_config(self.where)
 
     def _check_silence(self, answers: Answers) -> None:
         """Refuse while a node has an answer of the master.

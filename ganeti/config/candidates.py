@@ -1,7 +1,7 @@
 """Which nodes keep a copy of the configuration: promotion, demotion, what is missing. Pure.
 
 The master is always a candidate. Drained and offline nodes and those that may not become master
-never are. Among several nodes the first in the natural order of names is taken, so that the same
+never are. Witnesses go first, then the natural order of names decides, so that the same
 configuration always leads to the same choice.
 """
 
@@ -18,6 +18,11 @@ from ganeti.model.node import Node
 OLD_CERTIFICATE = "-OLD"
 
 
+def is_witness(config: Config, node: Node) -> bool:
+    """Whether a master candidate keeps a copy and votes, but does not take over by itself."""
+    return bool(config.ndparams(node).get("witness"))
+
+
 def without_old_certificates(accepted: Mapping[NodeUuid, str]) -> dict[NodeUuid, str]:
     """The list of accepted certificates as it is when no renewal is going on."""
     return {uuid: text for uuid, text in accepted.items() if not uuid.endswith(OLD_CERTIFICATE)}
@@ -27,8 +32,8 @@ def may_be_candidate(node: Node) -> bool:
     return node.master_capable and not node.offline and not node.drained
 
 
-def _sorted(nodes: list[Node]) -> list[Node]:
-    return sorted(nodes, key=lambda node: natural_key(node.name))
+def _sorted(config: Config, nodes: list[Node]) -> list[Node]:
+    return sorted(nodes, key=lambda node: (not is_witness(config, node), natural_key(node.name)))
 
 
 def choose_promotions(
@@ -43,10 +48,10 @@ def choose_promotions(
     others = [node for node in config.nodes.values() if node.uuid not in without]
     have = sum(node.master_candidate for node in others)
     free = [node for node in others if not node.master_candidate and may_be_candidate(node)]
-    return _sorted(free)[: max(0, wanted - have)]
+    return _sorted(config, free)[: max(0, wanted - have)]
 
 
 def choose_demotions(config: Config, *, size: int) -> list[Node]:
     """The nodes to demote so that no more than ``size`` candidates are left; never the master."""
     others = [n for n in config.candidates() if n.uuid != config.cluster.master_node]
-    return _sorted(others)[max(0, size - 1) :]
+    return _sorted(config, others)[max(0, size - 1) :]

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.position import Position
+from ganeti.config import candidates
 from ganeti.config.role import Role
 from ganeti.model.config import Config
 from ganeti.model.ids import NodeUuid
@@ -162,6 +163,27 @@ def find_newer_data(
                 f" {own.last_job}); make that node the master"
             )
     return None
+
+
+def find_witness_ahead(config: Config, own: Own, answers: Answers) -> Node | None:
+    """The witness whose copy is newer than that of all other nodes that answer. Pure.
+
+    It does not take over by itself, so another candidate gets that copy first.
+    """
+    found: dict[Position, list[Node]] = {}
+    for node in _candidates(config):
+        answer = answers.get(node.uuid)
+        if node.uuid == own.node.uuid or answer is None or answer.value is None:
+            continue
+        if answer.value.config_serial is not None:
+            found.setdefault(answer.value.position, []).append(node)
+    newest = max(found, default=(0, 0))
+    if newest <= _find_own_position(own, answers) or (
+        own.made_here and newest[0] == own.position[0]
+    ):
+        return None
+    nodes = found[newest]
+    return nodes[0] if all(candidates.is_witness(config, node) for node in nodes) else None
 
 
 def _find_own_position(own: Own, answers: Answers) -> Position:

@@ -80,6 +80,7 @@ class NodeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     watchdog: Annotated[
         str, Meta(pattern="^(/dev/[A-Za-z0-9/_-]{1,100})?\\Z", description="a file below /dev")
     ] = ""
+    witness: bool = False
 
 
 #: Backend parameters that a node group can have: what happens when a node dies.

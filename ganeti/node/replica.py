@@ -28,7 +28,7 @@ from ganeti.node.context import NodeContext
 from ganeti.node.standby import Standby
 from ganeti.rpc.calls.replica import ReplicaCalls
 from ganeti.rpc.replica import MasterView, ReplicaUpdate
-from ganeti.rpc.wire import decode_content
+from ganeti.rpc.wire import decode_content, encode_content
 
 log = logging.getLogger(__name__)
 _QUEUE_FILE = re.compile(r"job-[1-9][0-9]{0,17}|serial|keys/[0-9a-f]{64}")
@@ -211,6 +211,71 @@ class Replica(ReplicaCalls):
         if update.sequence:
             position.write(self._paths, (update.epoch, update.sequence))
         return True
+
+    # from candidate to candidate -----------------------------------------------------------
+
+    def replica_read(self) -> ReplicaUpdate:
+        """The whole copy, as a candidate needs it that takes over with older data.
+
+        Raises:
+            GenericError: this node has no copy.
+        """
+        with self._lock:
+            self._let_go()
+            known = position.read(self._paths)
+            try:
+                text = files.read_text(self._paths.config_file)
+            except FileNotFoundError as err:
+                raise errors.GenericError("this node has no copy of the configuration") from err
+            base = typed.decode(text.encode("utf-8"), _Head).serial_no
+            records = [r for r in journal.read(self._paths.journal_file) if r["serial"] > base]
+            jobs = self._job_names()
+            return ReplicaUpdate(
+                epoch=known.position[0],
+                sequence=known.position[1],
+                base=base,
+                serial=base + len(records),
+                checkpoint=encode_content(text),
+                records=[journal.encode(record).decode("utf-8") for record in records],
+                files=self._read_queue(["serial", *jobs, *self._list_keys()]),
+                keep=[int(name.removeprefix("job-")) for name in jobs],
+                drained=(self._paths.queue / "drain").exists(),
+            )
+
+    def _list_keys(self) -> list[str]:
+        keys = self._paths.queue / "keys"
+        return [f"keys/{path.name}" for path in keys.iterdir()] if keys.is_dir() else []
+
+    def _read_queue(self, names: list[str]) -> dict[str, str]:
+        found = {}
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # there is no serial before the first job
+                found[name] = files.read_text(self._paths.queue / name)
+        return found
+
+    def replica_adopt(self, update: ReplicaUpdate) -> None:
+        """Replace this copy by a newer one.
+
+        Raises:
+            GenericError: this copy is not older, or the master daemon runs here.
+            LockError: a master daemon has just been started.
+            FileError: the disk does not take it; what was written is part of the newer copy.
+        """
+        with self._lock:
+            newer = (update.epoch, update.sequence)
+            if newer <= position.read(self._paths).position:
+                raise errors.GenericError("the copy on this node is not older than the other one")
+            if daemon.running_pid(self._paths.pid_file(constants.MASTERD)) is not None:
+                raise errors.GenericError("the master daemon of this node runs")
+            try:
+                self._take()
+                try:
+                    self._write(update)
+                finally:
+                    self._catch_up_soon()
+            except OSError as err:
+                self._serial = None
+                raise files.failure(err) from err
 
     # having the queue for itself -----------------------------------------------------------
 

@@ -93,6 +93,11 @@ def tags(cluster: Cluster, node: str) -> list[str]:
     return cluster.ok("cluster list-tags", node=node).lines
 
 
+def same_state(cluster: Cluster, *nodes: str) -> bool:
+    """Whether the copies of these nodes have the same configuration."""
+    return len({read_config(cluster.paths(node)).data.serial_no for node in nodes}) == 1
+
+
 def write_hook(cluster: Cluster, node: str, phase: str, text: str) -> None:
     directory = cluster.paths(node).hooks / f"master-failover-{phase}.d"
     directory.mkdir(parents=True, exist_ok=True)
@@ -341,6 +346,35 @@ def test_old_master_is_dead_and_returns(fresh_cluster: Cluster) -> None:
     granted = recovery_status(fresh_cluster, "node2")
     assert granted["pause"] == []
     assert granted["node3"][2].endswith("s")
+
+
+def test_a_candidate_takes_what_only_the_witness_has(fresh_cluster: Cluster) -> None:
+    fresh_cluster.ok("node modify --node-parameters witness=true node3")
+    job = fresh_cluster.ok("debug delay --submit 0.01").err.split()[-1]
+    fresh_cluster.ok("job wait", job)
+    kill_node(fresh_cluster, "node2")
+    fresh_cluster.ok("cluster add-tags", "new")  # the master and the witness have it
+    later = fresh_cluster.ok("debug delay --submit 0.01").err.split()[-1]
+    fresh_cluster.ok("job wait", later)
+    kill_node(fresh_cluster, "node1")
+    revive(fresh_cluster, "node2")
+
+    by_itself = fresh_cluster.gnt(f"{FAILOVER} --if-silent", node="node3")
+    assert by_itself.code == 1
+    assert "node3.example.com is a witness, which does not become the master" in by_itself.err
+    taken = "The newest state is on the witness node3.example.com"
+    before = fresh_cluster.paths("node2").config_file.read_bytes()
+    assert taken in fresh_cluster.gnt(f"{FAILOVER} --dry-run", node="node2").err
+    assert fresh_cluster.paths("node2").config_file.read_bytes() == before
+    moved = fresh_cluster.gnt(FAILOVER, node="node2", timeout=90)
+    assert moved.code == 0, moved.err
+    assert taken in moved.err
+    assert masters(fresh_cluster) == ["node2"]
+    assert tags(fresh_cluster, "node2") == ["new"]
+    found = fresh_cluster.ok("job list --no-headers -o id,status", job, later, node="node2")
+    assert found.out.split() == [job, "success", later, "success"]
+    revive(fresh_cluster, "node1")
+    wait_for(lambda: same_state(fresh_cluster, "node2", "node1"), "node1 to have a copy")
 
 
 def test_frozen_master_is_fenced(fresh_cluster: Cluster) -> None:

@@ -15,7 +15,7 @@ import pytest
 from waiting import wait_for
 
 from ganeti import constants, errors
-from ganeti.base import files, journal
+from ganeti.base import files, journal, position
 from ganeti.config import vote
 from ganeti.master.channel import Channel, Snapshot, State
 from ganeti.model.node import Node
@@ -148,6 +148,75 @@ def test_what_a_new_master_has_is_newer_than_all_before(
     assert replica.master_view().position == (0, 0)  # it may still lose
     replica.replica_update(ReplicaUpdate(epoch=5))
     assert replica.master_view().position == (5, 0)  # the daemon counts on from here
+    assert masterd.poll() is None
+
+
+def test_after_a_boot_the_number_of_a_master_counts_as_too_low(
+    paths: Paths, replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica.master_claim(5, "node2.example.com")
+    replica.replica_update(ReplicaUpdate(epoch=5))
+    assert not replica.master_view().may_be_newer
+    assert position.read(paths).made_here
+    monkeypatch.setattr("ganeti.base.boot.read_id", lambda: "another boot")
+    assert replica.master_view().may_be_newer
+    # It follows another master later, whose number is flushed.
+    replica.master_claim(6, "node3.example.com")
+    replica.replica_update(ReplicaUpdate(epoch=6, sequence=2))
+    assert replica.master_view().position == (6, 2)
+    assert position.read(paths) == position.Known((6, 2))
+
+
+def test_a_newer_copy_of_another_candidate_replaces_an_older_one(
+    paths: Paths, replica: Replica, tmp_path: Path
+) -> None:
+    older = {"job-1": "{}", "job-2": "{}", "serial": "2\n"}
+    first = ReplicaUpdate(
+        epoch=4, sequence=5, base=10, checkpoint=encode_content(checkpoint(10)), files=older
+    )
+    where = Paths(tmp_path / "witness")
+    for directory in (where.data, where.queue, where.run):
+        directory.mkdir(parents=True)
+    context = NodeContext(where, "node3.example.com")
+    witness = Replica(context, Standby(context))
+    with pytest.raises(errors.GenericError, match="no copy"):
+        witness.replica_read()
+    for each in (replica, witness):
+        each.replica_update(first)
+    news = {"job-2": '{"ops": []}', "job-3": "{}", "serial": "3\n", f"keys/{'a' * 64}": "1"}
+    witness.replica_update(
+        ReplicaUpdate(
+            epoch=4,
+            sequence=9,
+            base=10,
+            serial=11,
+            records=[line(11, "new")],
+            files=news,
+            remove=["job-1"],
+            drained=True,
+        )
+    )
+    copy = witness.replica_read()
+    replica.replica_adopt(copy)
+    assert replica.master_view().position == (4, 9)
+    assert replica.master_view().config_serial == 11
+    assert replica.master_view().last_job == 3
+    queue = paths.queue
+    assert {path.name for path in queue.glob("job-*")} == {"job-2", "job-3"}
+    assert (queue / "job-2").read_text() == news["job-2"]
+    assert (queue / "keys" / ("a" * 64)).read_text() == "1"
+    assert (queue / "drain").exists()
+    with pytest.raises(errors.GenericError, match="is not older"):
+        replica.replica_adopt(copy)
+    with pytest.raises(errors.GenericError, match="is not older"):
+        replica.replica_adopt(first)
+
+
+def test_no_copy_is_replaced_below_a_master_daemon(
+    replica: Replica, masterd: subprocess.Popen[str]
+) -> None:
+    with pytest.raises(errors.GenericError, match="the master daemon of this node runs"):
+        replica.replica_adopt(ReplicaUpdate(epoch=4, sequence=5))
     assert masterd.poll() is None
 
 
@@ -305,10 +374,10 @@ def test_a_later_master_has_more_whatever_an_older_one_counted() -> None:
     config: Any = Nodes(*(node(n) for n in range(1, 4)))
     own = vote.Own(node(1), 5, 7)
     found = answers(5, 9, 4)
-    for name, position in (("uuid-1", (3, 9)), ("uuid-2", (2, 99)), ("uuid-3", (3, 9))):
+    for name, newest in (("uuid-1", (3, 9)), ("uuid-2", (2, 99)), ("uuid-3", (3, 9))):
         view = found[name].value
         assert view is not None
-        view.position = position
+        view.position = newest
     assert vote.find_newer_data(config, own, found) is None
     view.position = (3, 10)
     assert "newer data (term 3, write 10" in str(vote.find_newer_data(config, own, found))
@@ -348,3 +417,59 @@ def test_the_second_candidate_may_still_wait_for_its_first_copy() -> None:
     assert vote.explain_missing_answers(three, made_here, found) is not None
     del found["uuid-2"]
     assert vote.explain_missing_answers(config, made_here, found) is not None
+
+
+def place(found: dict[str, Answer[MasterView]], number: int, **values: Any) -> None:
+    view = found[f"uuid-{number}"].value
+    assert view is not None
+    for name, value in values.items():
+        setattr(view, name, value)
+
+
+def test_the_master_of_before_a_boot_may_have_more_than_its_number_says() -> None:
+    config: Any = Nodes(*(node(n) for n in range(1, 4)))
+    own = vote.Own(node(2), 5, 7, position=(3, 8))
+    found = answers(5, 5, None)
+    place(found, 1, position=(3, 6), may_be_newer=True)
+    place(found, 2, position=(3, 8))
+    assert "may have newer data" in str(vote.find_newer_data(config, own, found))
+    # The others are a majority without it: one of them has all that was acknowledged.
+    found = answers(5, 5, 5)
+    place(found, 1, position=(3, 9), may_be_newer=True)
+    for number in (2, 3):
+        place(found, number, position=(3, 8))
+    assert "has newer data" in str(vote.find_newer_data(config, own, found))
+    place(found, 1, position=(3, 6))
+    assert vote.find_newer_data(config, own, found) is None
+    # It was the master of an earlier term: that is over.
+    found = answers(5, 5, None)
+    place(found, 1, position=(2, 900), may_be_newer=True)
+    assert vote.find_newer_data(config, own, found) is None
+    # This node made the state itself.
+    found = answers(5, 5, None)
+    mine = vote.Own(node(1), 5, 7, position=(3, 6), made_here=True)
+    place(found, 1, position=(3, 6), may_be_newer=True)
+    place(found, 2, position=(3, 8))
+    assert vote.find_newer_data(config, mine, found) is None
+
+
+def test_whose_copy_a_candidate_takes_before_it_takes_over() -> None:
+    config: Any = Nodes(*(node(n) for n in range(1, 5)))
+    config.ndparams = lambda each: {"witness": each.name in ("node3.example.com",)}
+    own = vote.Own(node(2), 5, 7, position=(3, 8))
+
+    def find(*numbers: int | None) -> str | None:
+        found = answers(*(None if n is None else 5 for n in numbers))
+        for number, value in enumerate(numbers, 1):
+            if value is not None:
+                place(found, number, position=(3, value))
+        witness = vote.find_witness_ahead(config, own, found)
+        return None if witness is None else witness.name
+
+    assert find(None, 8, 9, 8) == "node3.example.com"
+    assert find(None, 8, 8, 8) is None
+    assert find(None, 8, None, None) is None
+    # Another candidate has it, too, and takes over itself.
+    assert find(None, 8, 9, 9) is None
+    # The master can send what it has.
+    assert find(10, 8, 9, 8) is None

@@ -63,9 +63,13 @@ class Electorate:
             )
             for host in world.hosts.values()
         }
+        self._witnesses = {host.name for host in world.hosts.values() if host.is_witness}
         self.cluster = self
         self.master_node = state.master
         self.master = self.nodes[state.master]
+
+    def ndparams(self, node: Node) -> dict[str, bool]:
+        return {"witness": node.name in self._witnesses}
 
 
 class Program:
@@ -160,7 +164,7 @@ class Program:
 
     def _describe_self(self) -> vote.Own:
         node = self.config.nodes[self.host.name]
-        return vote.Own(node, 1, 0, self._read_state().position, self.host.made_here)
+        return vote.Own(node, 1, 0, self.host.position, self.host.made_here)
 
     def _ask_nodes(self) -> Wish:
         voters = [h for h in self.world.hosts.values() if not self.config.nodes[h.name].offline]
@@ -246,7 +250,7 @@ class Program:
                 host.plan_wake()
                 state = self._read_state()
                 if state.position < (number, 0):
-                    host.state, host.made_here = _replace(state, position=(number, 0)), True
+                    host.write_state(_replace(state, position=(number, 0)), made_here=True)
             return True
 
         done = yield self._call(host, serve, 5.0)
@@ -284,6 +288,7 @@ class Takeover(Program):
         self._read_config()
         answers = yield self._ask_nodes()
         yield from self._check_silence(answers)
+        yield from self._take_newer_copy(answers)
         answers = yield from self._vote(TAKEOVER_PATIENCE, failover=True)
         self._read_config()
         yield from self._check_silence(answers)
@@ -303,6 +308,29 @@ class Takeover(Program):
         self.host.state = _replace(self._read_state(), master=self.host.name)
         yield self._reach("has recorded itself")
         yield from self._start()
+
+    def _take_newer_copy(self, answers: Answers) -> Body:
+        host = self.host
+        witness = vote.find_witness_ahead(self.config, self._describe_self(), answers)
+        if witness is None:
+            return
+        other = self.world.hosts[witness.name]
+        found = yield self._call(other, lambda: (other.position, other.state), 5.0)
+        yield self._reach("has read the copy of a witness")
+        if found is None:
+            raise GaveUpError
+        position, state = found
+
+        def adopt() -> bool:
+            if position <= host.position or host.runs_master:
+                return False
+            host.write_state(_replace(state, position=position), made_here=False)
+            self.world.count("copy of a witness taken")
+            return True
+
+        if not (yield self._call(host, adopt, 5.0)):
+            raise GaveUpError
+        self._read_config()
 
     def _check_silence(self, answers: Answers) -> Body:
         """``vote.find_obstacle``."""
@@ -433,7 +461,8 @@ def see_master(host: Host) -> MasterView:
     return MasterView(
         master=host.term.master or host.ssconf,
         epoch=host.term.number,
-        position=host.state.position if host.state is not None else (0, 0),
+        position=host.position,
+        may_be_newer=host.made_here and host.state_boot != host.boot,
         config_serial=1 if host.state is not None else None,
         silence=measure_silence(host),
         stopped=host.stopped,

@@ -10,6 +10,7 @@ from claims import STORE_PATIENCE, MasterStart, Program, Takeover
 from world import PERIOD, RESTART, BrokenPromiseError, Host, StoreHost, World
 
 from ganeti.config import vote
+from ganeti.master.copy_round import count_needed_copies
 from ganeti.recovery import bounds, role, standby
 from ganeti.recovery.ladder import Failed, Ladder, Look, Proven, Rung, Try, Wait
 from ganeti.recovery.master import (
@@ -42,7 +43,7 @@ class Master:
         self.host = host
         self.number = number
         self.state = dataclasses.replace(host.state, position=(number, 1))
-        host.state, host.made_here = self.state, True
+        host.write_state(self.state, made_here=True)
         world, now = self.world, host.clock()
         settings = Settings(world.failover_after, world.fence_after, world.node_lease)
         self.machine = MasterMachine(settings, contact=claimed, booting_until=host.booting_until)
@@ -167,7 +168,7 @@ class Master:
             if other is not self.host and (
                 other.state is None or other.state.position < state.position
             ):
-                other.state, other.made_here = state, False
+                other.write_state(state, made_here=False)
                 if other.runs_master:
                     self.game.stop_master(other, "another master writes here", again=True)
             return True
@@ -272,7 +273,9 @@ class Master:
         """Change the state; ``then`` follows when a majority of the candidates has it."""
         term, sequence = self.state.position
         position = (term, sequence + 1)
-        self.state = self.host.state = dataclasses.replace(self.state, position=position, **values)
+        changes = (*self.state.changes, position)
+        self.state = dataclasses.replace(self.state, position=position, changes=changes, **values)
+        self.host.write_state(self.state, made_here=True)
         self._commits.append((position, {self.host.name}, then))
         for other in self.world.hosts.values():
             if (
@@ -295,7 +298,8 @@ class Master:
 
     def _note_copy(self, name: str, position: tuple[int, int]) -> None:
         voters = [h.name for h in self.world.hosts.values() if h.is_candidate]
-        needed = vote.majority(sum(name not in self.state.offline for name in voters))
+        online = sum(name not in self.state.offline for name in voters)
+        needed = count_needed_copies(online)
         done = []
         for entry in self._commits:
             if position >= entry[0]:
@@ -304,6 +308,7 @@ class Master:
                     done.append(entry)
         for entry in done:
             self._commits.remove(entry)
+            self.game.acknowledged.add(entry[0])
             entry[2]()
 
     # fencing -----------------------------------------------------------------------------------
@@ -436,6 +441,8 @@ class Game:
         self.world = world
         #: whether jobs run all the time
         self.writes = False
+        #: positions of the changes that clients count on
+        self.acknowledged: set[tuple[int, int]] = set()
         world.attempt = self.attempt
         world.boot_master = self.boot_master
         #: what happens when a program reaches a step
@@ -463,6 +470,9 @@ class Game:
         host.master = Master(self, host, number, claimed)
         self.world.note(f"{host.name} is the master of term {number}")
         self.world.count("master began")
+        lost = self.acknowledged.difference(host.state.changes)
+        if lost and host.master in self.find_acting():  # else its lease ended before it began
+            raise BrokenPromiseError(f"{host.name} begins as the master without {sorted(lost)}")
         acting = self.find_acting()
         if len(acting) > 1:
             raise BrokenPromiseError(
@@ -482,8 +492,12 @@ class Game:
 
     @staticmethod
     def _is_standby(host: Host) -> bool:
-        return host.state is not None and standby.is_standby(
-            host.name, (host.ssconf, host.term.master), serves=host.runs_master or host.stopped
+        return (
+            host.state is not None
+            and not host.is_witness
+            and standby.is_standby(
+                host.name, (host.ssconf, host.term.master), serves=host.runs_master or host.stopped
+            )
         )
 
     def end_attempt(self, host: Host) -> None:

@@ -37,8 +37,8 @@ class Outcome:
 class Schedule:
     """A cluster of 3 to 9 nodes and what happens to it."""
 
-    def __init__(self, seed: int, *, store: bool = False) -> None:
-        """With ``store`` the nodes do not vote: it holds the role of the master."""
+    def __init__(self, seed: int, deciders: str = "nodes") -> None:
+        """``deciders``: the nodes vote, a store has the role, or the nodes vote with a witness."""
         self.seed = seed
         self.rng = rng = random.Random(seed)
         self.kinds: list[str] = []
@@ -52,8 +52,18 @@ class Schedule:
         candidates = max(3, min(count, rng.choice((3, 5, 9))))
         for number in range(count):
             self._add_host(f"node{number + 1}", candidate=number < candidates)
-        if store:
+        if deciders == "store":
             self._add_store(StoreHost(self.world))
+        elif deciders == "witness":
+            self._choose_witness()
+
+    def _choose_witness(self) -> None:
+        """Two candidates that can be the master, or four, and a witness without guests."""
+        hosts = list(self.world.hosts.values())
+        count = 2 if len(hosts) < 5 else random.Random(self.seed).choice((2, 4))
+        for number, host in enumerate(hosts):
+            host.is_candidate = number <= count
+        hosts[count].is_witness = True
 
     def _add_store(self, store: StoreHost) -> None:
         own = random.Random(self.seed)
@@ -87,6 +97,7 @@ class Schedule:
             host.supervised = own.random() < 0.8
             world.schedule(own.uniform(0.0, 300.0), self.game.watch, host)
             host.plan_wake()
+        self.game.writes = any(host.is_witness for host in hosts)
         self.game.crown(hosts[0], 1, hosts[0].clock())
         world.run(45.0)
 
@@ -515,5 +526,5 @@ STOP = "master daemon stopped"
 BLACKOUT = "power failure of all"
 
 
-def play(seed: int, *, store: bool = False) -> Outcome:
-    return Schedule(seed, store=store).play()
+def play(seed: int, deciders: str = "nodes") -> Outcome:
+    return Schedule(seed, deciders).play()

@@ -50,6 +50,8 @@ class State:
     offline: frozenset[str] = frozenset()
     #: until when an administrator wants no recovery
     paused_until: float = 0.0
+    #: positions of all changes that are in it
+    changes: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -66,6 +68,8 @@ class Host:
         self.world = world
         self.name = name
         self.is_candidate = candidate
+        #: a candidate that does not take over
+        self.is_witness = False
         self.rate = 1.0
         self.has_watchdog = False
         self.device: Device | None = None
@@ -74,6 +78,10 @@ class Host:
         self.state: State | None = None
         #: whether the state was made here
         self.made_here = False
+        #: how many of its last changes its number does not count, after a power cut
+        self.uncounted = 0
+        #: the boot in which it was written
+        self.state_boot = 0
         #: the master according to the ssconf files
         self.ssconf = ""
         #: whether an administrator has stopped the master daemon
@@ -134,12 +142,29 @@ class Host:
         """Until when others may be booting that got power with this host, on its clock."""
         return LONGEST_BOOT - self.up_before
 
+    # what is on disk ---------------------------------------------------------------------------
+
+    def write_state(self, state: State, *, made_here: bool) -> None:
+        self.state, self.made_here, self.uncounted = state, made_here, 0
+        self.state_boot = self.boot
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """How new its state is, as its file says."""
+        if self.state is None:
+            return (0, 0)
+        term, number = self.state.position
+        return term, max(0, number - self.uncounted)
+
     # power and processes -----------------------------------------------------------------------
 
     def cut_power(self) -> None:
         if not self.on:
             return
         self.on = False
+        if self.made_here:  # the master does not flush its number
+            own = random.Random(f"{self.name} {self.boot} {self.world.now}")
+            self.uncounted += own.choice((0, 1, 5))
         self.running.clear()
         self.end_daemon()
         self.end_master()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
 from ganeti.config import parameters
+from ganeti.config.candidates import is_witness
 from ganeti.model.config import Config
 from ganeti.model.enums import MasterVote
 from ganeti.opcodes.cluster import OpClusterSetParams
@@ -45,13 +46,17 @@ def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> JsonObje
     if op.master_vote is not None:
         values["master_vote"] = None if op.master_vote is MasterVote.NODES else op.master_vote
     nodes = [node for node in config.nodes.values() if not node.offline]
-    count = sum(node.master_candidate for node in nodes)
-    if op.auto_failover_after and count < 3:
+    candidates = [node for node in nodes if node.master_candidate]
+    able = [node for node in candidates if not is_witness(config, node)]
+    if op.auto_failover_after and (len(candidates) < 3 or len(able) < 2):
         notes.append(
             "WARNING: no candidate can take over by itself: that needs at least 3 master candidates"
-            f" that are not offline, and there are {count}"
+            f" that are not offline, and there are {len(candidates)}, of which"
+            f" {len(candidates) - len(able)} are witnesses"
         )
-    blind = [node.name for node in nodes if not _can_be_fenced(config.ndparams(node))]
+    blind = [
+        node.name for node in nodes if node.vm_capable and not _can_be_fenced(config.ndparams(node))
+    ]
     if op.auto_fence_after and blind:
         notes.append(
             "WARNING: nodes without a fence agent, an out-of-band helper or a watchdog are never"

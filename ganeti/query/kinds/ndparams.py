@@ -44,6 +44,11 @@ TABLE: Mapping[str, tuple[str, FieldKind, str]] = {
         FieldKind.OTHER,
         "Watchdog device that resets the node when it has no lease of the master",
     ),
+    "witness": (
+        "Witness",
+        FieldKind.BOOL,
+        "Whether the node, as a master candidate, votes but does not become the master by itself",
+    ),
     "ssh_port": ("ndp/ssh_port", FieldKind.NUMBER, "TCP port of the SSH server"),
 }
 

@@ -39,5 +39,15 @@ class ReplicaCalls(ABC):
 
     @abstractmethod
     @call(timeout=FAST)
+    def replica_read(self) -> ReplicaUpdate:
+        """The whole copy of this node, with all job files that are not archived."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def replica_adopt(self, update: ReplicaUpdate) -> None:
+        """Replace an older copy by that of another candidate; durable when the call is done."""
+
+    @abstractmethod
+    @call(timeout=FAST)
     def node_demote_from_mc(self) -> None:
         """Forget what only master candidates have; refused on the master."""

@@ -44,6 +44,7 @@ def test_builtin_defaults() -> None:
         "spindle_count": 1,
         "ssh_port": 22,
         "watchdog": "",
+        "witness": False,
     }
 
 

@@ -56,6 +56,7 @@ NDPARAMS = {
     "oob_program": "",
     "fence_agent": "",
     "watchdog": "",
+    "witness": False,
     "ovs": False,
     "ovs_link": "",
     "ovs_name": "switch1",

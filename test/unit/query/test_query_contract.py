@@ -29,7 +29,7 @@ LISTS = {
 }
 #: fields of our own, about what Ganeti does not have
 OWN = {
-    "group": ["custom_beparams", "ndp/fence_agent", "ndp/watchdog"],
+    "group": ["custom_beparams", "ndp/fence_agent", "ndp/watchdog", "ndp/witness"],
     "instance": [
         "backup.at",
         "backup.bandwidth",
@@ -72,6 +72,7 @@ OWN = {
         "maintenance",
         "ndp/fence_agent",
         "ndp/watchdog",
+        "ndp/witness",
         "reserved.count",
         "reserved.disk",
         "reserved.memory",
