@@ -47,12 +47,12 @@ def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> JsonObje
         values["master_vote"] = None if op.master_vote is MasterVote.NODES else op.master_vote
     nodes = [node for node in config.nodes.values() if not node.offline]
     candidates = [node for node in nodes if node.master_candidate]
-    able = [node for node in candidates if not is_witness(config, node)]
-    if op.auto_failover_after and (len(candidates) < 3 or len(able) < 2):
+    witnesses = sum(is_witness(config, node) for node in candidates)
+    if op.auto_failover_after and (len(candidates) < 3 or len(candidates) - witnesses < 2):
         notes.append(
             "WARNING: no candidate can take over by itself: that needs at least 3 master candidates"
-            f" that are not offline, and there are {len(candidates)}, of which"
-            f" {len(candidates) - len(able)} are witnesses"
+            f" that are not offline, and there are {len(candidates)}"
+            + (f" ({witnesses} of them only vote)" if witnesses else "")
         )
     blind = [
         node.name for node in nodes if node.vm_capable and not _can_be_fenced(config.ndparams(node))

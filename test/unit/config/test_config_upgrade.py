@@ -52,6 +52,7 @@ def test_a_recorded_configuration_of_3_0_2_comes_up() -> None:
         "added cluster/beparams/default/ha_attempts: 3",
         "added cluster/ndparams/fence_agent: ''",
         "added cluster/ndparams/watchdog: ''",
+        "added cluster/ndparams/witness: False",
         "added cluster/diskparams/rbd/user-id: ''",
         "changed version: 3.0 becomes 3.2",
     ]

@@ -234,6 +234,15 @@ def test_a_failover_needs_three_candidates_that_are_not_offline() -> None:
     assert limits(away, auto_failover_after=0)[1] == []
 
 
+def test_a_failover_needs_two_candidates_that_are_no_witnesses() -> None:
+    cluster = ALL
+    for name, expected in (("node-2", []), ("node-3", ["and there are 3 (2 of them only vote)"])):
+        params = {**ALL.nodes[name].ndparams, "witness": True}
+        cluster = put(cluster, "nodes", base.replace(ALL.nodes[name], ndparams=params))
+        notes = limits(cluster, auto_failover_after=20)[1]
+        assert [note.partition("offline, ")[2] for note in notes] == expected
+
+
 @pytest.mark.parametrize(
     "parameters",
     [{"fence_agent": "ipmilan"}, {"oob_program": "/sbin/power"}, {"watchdog": "/dev/watchdog"}],
