@@ -111,7 +111,7 @@ def test_a_traceback_follows_its_line(file: Path) -> None:
 
 
 @pytest.fixture
-def look_for_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
+def check_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time after which a log file is looked for again is over at each record."""
     monkeypatch.setattr(log, "_ROTATED_AFTER", -1.0)
 
@@ -142,7 +142,7 @@ def test_threads_do_not_mix_their_lines(file: Path) -> None:
     assert counts == {"x" * 50 * number: 200 for number in range(1, 9)}
 
 
-@pytest.mark.usefixtures("look_for_rotation")
+@pytest.mark.usefixtures("check_rotation")
 def test_only_the_owner_may_read_before_and_after_a_rotation(file: Path) -> None:
     before = os.umask(0)
     try:
@@ -166,7 +166,7 @@ def test_a_restart_adds_to_the_file(file: Path) -> None:
     assert len(lines(file)) == 2
 
 
-@pytest.mark.usefixtures("look_for_rotation")
+@pytest.mark.usefixtures("check_rotation")
 def test_a_log_that_cannot_be_written_stops_nobody(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
