@@ -223,7 +223,7 @@ class Directory:
     def open_disk(
         self, backup: str, index: int, size: int, base: tuple[Manifest, int] | None, work: Path
     ) -> Iterator[Sink]:
-        """Where the changes of a disk of a new backup are written to."""
+        """Open a disk of a new backup for writing its changes."""
         below = self.disk(base[0].id, base[1]) if base is not None else None
         path = self.add_disk(backup, index, size, below)
         with served.serve(str(path), "qcow2", work, write=True) as target:

@@ -77,7 +77,7 @@ class Repository(Protocol):
     def open_disk(
         self, backup: str, index: int, size: int, base: tuple[Manifest, int] | None, work: Path
     ) -> AbstractContextManager[Sink]:
-        """Where the changes of a disk of a new backup are written to, in the order of offsets."""
+        """Open a disk of a new backup for writing its changes, in the order of offsets."""
 
     def finish(self, manifest: Manifest, tables: Sequence[Sums]) -> None:
         """Make it a backup: all of it is durable when this returns, and is there from then on."""

@@ -22,7 +22,7 @@ _MOST = 64 * 1024 * 1024
 
 
 class Source(Protocol):
-    """Where a stream is read from."""
+    """Reader of the bytes of a stream."""
 
     def read(self, size: int) -> bytes:
         """So many bytes, fewer only at the end."""
