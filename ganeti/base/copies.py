@@ -23,7 +23,7 @@ class Round(Protocol):
 
 
 class Copies(Protocol):
-    """Where state goes. Every method returns at once."""
+    """Receiver of the changes of the master's state. Every method returns at once."""
 
     def change(self, base: int, serial: int, lines: bytes) -> Round:
         """Journal lines: the first follows serial ``base``, the last one makes ``serial``."""

@@ -1,4 +1,4 @@
-"""What every daemon does: one copy only, signals, background, readiness."""
+"""Start and stop of every daemon: one copy only, signals, background, readiness."""
 
 from __future__ import annotations
 

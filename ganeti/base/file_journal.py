@@ -85,7 +85,7 @@ class FileJournal:
         return self._journal.size
 
     def read_pending(self) -> dict[str, bytes]:
-        """What the files do not have yet, read from the disk; needs no :meth:`open`.
+        """Contents that the files do not have yet, read from the journal; needs no :meth:`open`.
 
         Raises:
             ConfigurationError: the journal is damaged.

@@ -90,7 +90,7 @@ def request_bytes(value: object) -> bytes:
 
 
 def read(data: bytes) -> object:
-    """What :func:`loads` returns, or raises; several times as fast for large texts and in daemons.
+    """Parse JSON as :func:`loads` does; several times as fast for large texts and in daemons.
 
     msgspec refuses whatever is not plain JSON; then simplejson has the last word.
     """

@@ -1,4 +1,4 @@
-"""Where log records go: files, the terminal, syslog, and the journal of systemd.
+"""Targets of log records: files, the terminal, syslog, and the journal of systemd.
 
 Format: ``YYYY-MM-DD HH:MM:SS,mmm: <program> pid=<pid>[/job <id>][/<call>] <LEVEL> <text>``, or
 objects of JSON (see ``log_lines``).

@@ -103,7 +103,7 @@ def _traceback(form: logging.Formatter, record: logging.LogRecord) -> str | None
 
 
 def journal_fields(form: logging.Formatter, record: logging.LogRecord) -> dict[str, str]:
-    """What the journal of systemd gets besides program and node."""
+    """Fields of a record in the journal of systemd, besides program and node."""
     text = record.getMessage()
     trace = _traceback(form, record)
     found = {

@@ -154,7 +154,7 @@ def use(version: Version, paths: Paths) -> None:
 
 
 def _find_directory(paths: Paths) -> Path | None:
-    """What the link leads to, whether it is there or not; None without a link."""
+    """Return the target of the version link, which may be missing; None without a link."""
     try:
         return paths.version_link.parent / os.readlink(paths.version_link)
     except OSError:

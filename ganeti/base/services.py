@@ -127,7 +127,7 @@ def is_wanted(service: Service, paths: Paths) -> bool:
 
 
 def options_of(service: Service, paths: Paths) -> list[str]:
-    """What ``/etc/default/ganeti`` says about a daemon.
+    """Options of a daemon in ``/etc/default/ganeti``.
 
     Raises:
         ConfigurationError: the file cannot be read, or the value is not a list of words.

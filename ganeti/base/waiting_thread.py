@@ -23,7 +23,7 @@ class WaitingThread(ABC):
 
     @abstractmethod
     def _work(self) -> None:
-        """What the thread does until it is stopped."""
+        """Do the work of the thread until it is stopped."""
 
     def start(self) -> None:
         """Start the thread, once."""
