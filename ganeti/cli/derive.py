@@ -1,4 +1,4 @@
-"""What commands must know of requests, from their types; ``generated`` keeps it."""
+"""Facts about requests that commands need, from their types; ``generated`` keeps them."""
 
 from __future__ import annotations
 

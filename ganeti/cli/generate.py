@@ -36,7 +36,7 @@ def _opcodes(programs: Iterable[Program]) -> str:
             names.update(command.also, [command.op] if command.op else [])
     lines = [
         _HEAD.format(
-            summary="What commands know of opcodes without importing them.",
+            summary="Fields of opcodes, for commands that do not import them.",
             rest="Fields of the requests that commands make (see ``ganeti.cli.fields``).",
         ),
         "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n"

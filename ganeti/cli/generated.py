@@ -1,4 +1,4 @@
-"""What commands know of opcodes without importing them. Made by tools/make-docs; do not edit.
+"""Fields of opcodes, for commands that do not import them. Made by tools/make-docs; do not edit.
 
 Fields of the requests that commands make (see ``ganeti.cli.fields``).
 """

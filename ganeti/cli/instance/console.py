@@ -79,7 +79,7 @@ def _bracket(host: str) -> str:
 
 
 def _console(call: Call, name: str) -> JsonObject:
-    """What the master says about the console.
+    """Return the facts about the console from the master.
 
     Raises:
         OpPrereqError: no such instance, or one that does not run.

@@ -96,7 +96,7 @@ def show_info(call: Call) -> None:
 
 
 def _all_of(call: Call, network: JsonObject) -> list[info.Pair]:
-    """What the text says of a network, with the values of the master."""
+    """Return the titles of the text form of a network, with the values of the master."""
     groups = [
         dict(zip(("group", "mode", "link", "vlan"), entry, strict=True))
         for entry in network["group_list"]

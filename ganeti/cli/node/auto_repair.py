@@ -25,7 +25,7 @@ _STATE = "lvm-self-repair.json"
 
 
 class Decision(Record):
-    """What to do: the node to repair, if any; what the next run shall take for the last state."""
+    """Result of a run: the node to repair, if any, and the state to record for the next run."""
 
     text: str
     repair: str | None = None
