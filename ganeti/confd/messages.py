@@ -34,7 +34,7 @@ _TIME = re.compile(r"[0-9]{1,12}")
 
 
 class Kind(IntEnum):
-    """What is requested."""
+    """Kind of a request."""
 
     PING = 0
     NODE_ROLE = 1
