@@ -183,7 +183,7 @@ class _Story:
 
 
 def merge_records(records: Iterable[Record]) -> list[Difference]:
-    """What several records, the newest first, changed together, with their serials and jobs.
+    """Differences that several records, the newest first, make together, with serials and jobs.
 
     Objects that are as they were, and those that came and went, are left out.
     """

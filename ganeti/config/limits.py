@@ -1,4 +1,4 @@
-"""What a user with limits to a part of the cluster may request. Pure.
+"""Requests that a user with limits to a part of the cluster may make. Pure.
 
 The objects that an opcode names must be in the limits, and of its parameters only those pass that
 are marked on their definition (``model/marks``) or have their default. So a new opcode, a new

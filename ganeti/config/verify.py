@@ -155,7 +155,7 @@ def _has_place(disk: Disk) -> bool:
 
 
 def _places(disk: Disk) -> Iterator[tuple[object, ...]]:
-    """Where the data of a disk and of its parts is; a mirrored one is nowhere but in its parts."""
+    """Yield the places of the data of a disk; those of a mirrored one are in its parts."""
     traits = traits_of(disk.dev_type)
     if not traits.mirrored:
         where = disk.nodes if traits.file_based and not traits.shared else ()

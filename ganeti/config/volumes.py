@@ -73,7 +73,7 @@ def list_expected(config: Config) -> dict[str, dict[str, Expected]]:
 
 
 def list_coming(disks: Sequence[Disk], volume: Disk) -> list[list[int]]:
-    """What will be made in the group of a volume after it, as :data:`~ganeti.rpc.objects.BATCH`.
+    """Sizes of the volumes made after one in its group, as :data:`~ganeti.rpc.objects.BATCH`.
 
     ``disks`` are those that one node makes in this order; ``volume`` is of the first of them.
     """

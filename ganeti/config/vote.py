@@ -1,4 +1,4 @@
-"""Who may be the master: the vote at the start of a master and before a failover.
+"""Choice of the master: the vote at the start of a master and before a failover.
 
 The rules are those of the first design of Ganeti 2.0 ("Master startup/failover"): half plus one of
 the nodes must agree, and nobody may have newer data. Nodes that are marked offline do not count.
@@ -46,7 +46,7 @@ Answers = Mapping[NodeUuid, Answer[MasterView]]
 
 @dataclass(frozen=True)
 class Own:
-    """What the node that wants to be the master has itself."""
+    """State of the node that wants to be the master."""
 
     node: Node
     config_serial: int
@@ -201,10 +201,10 @@ def _is_needed(config: Config, own: Own, answers: Answers, node: Node) -> bool:
 def leave_out_old_master(
     config: Config, own: Own, answers: Answers, old: NodeUuid, *, stopped: bool, vote: bool = True
 ) -> Answers:
-    """Who hears the claim of a node that takes over by itself. Pure.
+    """Return the answers of the nodes that hear the claim of a node taking over by itself. Pure.
 
-    Not the node ``old`` if its master daemon may act still, as it must not be what makes a
-    majority; and not if it has changes that are missing here. Where the others are enough without
+    The node ``old`` is left out if its master daemon may still act, as it must not make the
+    majority; and if it has changes that are missing here. Where the others are enough without
     it, nobody has acknowledged those.
 
     Raises:
@@ -291,7 +291,7 @@ def find_stopped_master(config: Config, answers: Answers) -> str | None:
 
 
 def find_later_term(config: Config, answers: Answers, limit: float, own: str) -> str | None:
-    """Who has followed another master since the node ``own`` last heard of one. Pure.
+    """Say which node follows a later master than ``own`` knows of, if any, and since when. Pure.
 
     That master may have won its vote, and acts for up to ``limit`` seconds without being heard.
     """
@@ -398,7 +398,7 @@ def _ask_store(role: Role, name: str) -> tuple[str | None, str | None]:
 
 
 def _advise(own: Own, answers: Answers) -> str:
-    """What to do when too few nodes answer; nothing when the cause is here, as the text has it."""
+    """Advice when too few nodes answer; empty when this one does not, as the error says so."""
     mine = answers.get(own.node.uuid)
     if mine is None or not mine.ok:
         return ""

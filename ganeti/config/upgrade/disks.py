@@ -39,7 +39,7 @@ def upgrade(raw: JsonObject, report: Report) -> None:
 
 
 def _parts(disk: JsonObject, cluster: str, path: str, report: Report) -> None:
-    """What a disk is made of, at any depth, has a uuid and lies on the nodes of the disk."""
+    """Add missing uuids and nodes to the parts of a disk, at any depth; its nodes are theirs."""
     for number, child in enumerate(disk.get("children", [])):
         where = f"{path}/children/{number}"
         if not child.get("uuid"):
@@ -148,7 +148,7 @@ def _remove_stamps(disk: JsonObject) -> JsonObject:
 
 
 def _place(disk: JsonObject) -> str:
-    """Where the data of a disk is; without the secret of a mirror."""
+    """Return the place of the data of a disk, for people; without the secret of a mirror."""
     if disk.get("dev_type") == "drbd":
         return ", ".join(_place(child) for child in disk.get("children", [])) or "(unknown)"
     where = "/".join(str(part) for part in disk.get("logical_id", []))

@@ -65,7 +65,7 @@ def upgrade(raw: JsonObject, report: Report) -> None:
 
 
 def _templates(raw: JsonObject) -> list[str]:
-    """What is in use, and what the volume group is there for."""
+    """Templates to enable: those in use, and those of volumes if there is a volume group."""
     used = {str(disk.get("dev_type")) for disk in raw["disks"].values()}
     if any(not instance.get("disks") for instance in raw["instances"].values()):
         used.add(DiskTemplate.DISKLESS)
