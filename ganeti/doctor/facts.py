@@ -19,7 +19,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class Wish:
-    """What the cluster needs on this server. None: not stated."""
+    """Needs of the cluster on this server. None: not stated."""
 
     hypervisors: Mapping[str, Mapping[str, object]] | None = None
     templates: tuple[str, ...] | None = None
@@ -74,7 +74,7 @@ class Software:
 
 
 class Module(StrEnum):
-    """Where a module of the kernel is."""
+    """State of a module of the kernel."""
 
     LOADED = "loaded"
     AVAILABLE = "available"

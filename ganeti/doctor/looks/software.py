@@ -102,7 +102,7 @@ def _ask_dpkg() -> str:
 
 
 def read_packages(text: str) -> Iterator[Package]:
-    """What dpkg-query lists, without packages that are not installed. Pure."""
+    """Yield the installed packages in the output of dpkg-query. Pure."""
     for line in text.splitlines():
         fields = line.split("|")
         if len(fields) == 3 and fields[2][1:2] not in ("", "n"):
