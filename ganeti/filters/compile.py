@@ -38,7 +38,7 @@ Predicate: TypeAlias = Callable[[R], bool]
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What a condition must know of a field."""
+    """Facts about a field that a condition compares with."""
 
     name: str
     kind: FieldKind

@@ -57,7 +57,7 @@ class _Token:
 
 @dataclass(slots=True)
 class _Group:
-    """What stands between two parentheses: terms joined by ``or``, of factors joined by ``and``."""
+    """Content of two parentheses: terms joined by ``or``, of factors joined by ``and``."""
 
     location: int
     terms: list[Wire] = field(default_factory=list)
@@ -214,7 +214,7 @@ def _read_regex(text: str, location: int, found: pp.ParseResults) -> str:
 
 
 def _explain_expected(text: str, err: pp.ParseBaseException) -> str:
-    """What the grammar would have taken where it gave up."""
+    """Explain what the grammar expects at the place of the error."""
     message = err.msg[:1].lower() + err.msg[1:]
     rest = text[err.loc :]
     if rest[:1] in ("'", '"') and "quotes" in message:
