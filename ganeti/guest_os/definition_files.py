@@ -46,7 +46,7 @@ _PARAMETER = re.compile(r"[!-<>-~]+")
 
 @dataclass
 class _Reading:
-    """What was found in one directory, and everything that is wrong with it."""
+    """Content of the directory of a definition, and all its defects."""
 
     path: Path
     defects: list[str] = field(default_factory=list)

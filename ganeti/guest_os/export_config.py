@@ -44,7 +44,7 @@ class ExportedDisk:
 
 @dataclass(frozen=True)
 class ExportConfig:
-    """What ``config.ini`` says; values of parameters are texts, None where it says nothing."""
+    """Content of ``config.ini``; values of parameters are texts, None where it says nothing."""
 
     name: str
     os: str

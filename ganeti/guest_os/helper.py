@@ -258,12 +258,12 @@ def _add_definition(archive: tarfile.TarFile, root: Path) -> None:
 
 
 def read_result(text: str) -> Result:
-    """What a guest printed on its serial console; the last exit code counts."""
+    """Read the result from the text on the serial console; the last exit code counts."""
     found = END.findall(text)
     return Result(bool(BEGIN.search(text)) or bool(found), int(found[-1]) if found else None)
 
 
 def read_archive(text: str) -> Archive | None:
-    """What a guest that reads files has written, by what it printed last; None: nothing."""
+    """Read the last line about the archive of files on the serial console; None without one."""
     found = ARCHIVE.findall(text)
     return Archive(*map(int, found[-1])) if found else None

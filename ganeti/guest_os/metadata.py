@@ -77,7 +77,7 @@ def forget(paths: Paths, uuid: InstanceUuid) -> None:
 
 
 def find(paths: Paths, address: str) -> InstanceMetadata | None:
-    """What the guest with this address may read; None when there is nothing.
+    """Read the metadata of the guest with this address; None when it has none.
 
     Raises:
         OSError, msgspec.MsgspecError: the file cannot be read or understood.
