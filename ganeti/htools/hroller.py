@@ -77,7 +77,7 @@ def _master_last(layout: Layout, found: list[list[int]]) -> list[list[int]]:
 
 
 def _print_moves(layout: Layout, members: list[int], names: dict[str, str]) -> None:
-    """Where instances on shared storage can wait: the node with the most memory left."""
+    """Print where each instance on shared storage can wait: the node with the most memory left."""
     board = layout.board
     left = layout.memory_left.copy()
     left[~board.online] = left[members] = float("-inf")

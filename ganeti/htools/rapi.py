@@ -48,7 +48,7 @@ class Remote:
 
     @classmethod
     def from_values(cls, values: Values, address: str | None = None) -> Remote:
-        """What the command line says; raises :class:`UsageError`."""
+        """Make it from the command line; raises :class:`UsageError`."""
         text = address or str(values.get("master"))
         settings = Settings(system=True, verify_hostname=True, connect_timeout=15.0, timeout=60.0)
         if "ca_file" in values:

@@ -1,4 +1,4 @@
-"""Where a program reads its cluster, and what the command line changes of it."""
+"""Sources from which a program reads its cluster, and options that change what was read."""
 
 from __future__ import annotations
 
