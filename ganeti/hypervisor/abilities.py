@@ -43,10 +43,10 @@ class Probing(Protocol):
         """Whether the guest agent answers; blocks some seconds at most."""
 
     def make_port_probe(self, name: str, port: int) -> AbstractContextManager[Callable[[], bool]]:
-        """What tells, each time it is called, whether the guest has accepted a TCP connection.
+        """Make a probe: a function that tells whether the guest has accepted a TCP connection.
 
-        It has to be called again and again: each call may begin another attempt. The first NIC of
-        the guest must have ``Traits.isolated_link``.
+        Call the probe again and again: each call may begin another attempt. The first NIC of the
+        guest must have ``Traits.isolated_link``.
 
         Raises:
             HypervisorError: it does not run, or has no such NIC.
@@ -139,7 +139,7 @@ class Migratable(Protocol):
         """Refuse (HypervisorError) a guest that does not run here or cannot be moved that way."""
 
     def migration_info(self, instance: NodeInstance, *, live: bool = True) -> JsonObject:
-        """What the target has to know, for its :meth:`accept`; secret, never to be logged."""
+        """Return the facts that :meth:`accept` of the target needs; secret, never to be logged."""
 
     def accept(
         self,

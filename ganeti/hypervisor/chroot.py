@@ -42,7 +42,7 @@ _TAIL = 300
 
 
 class ChrootParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is run in the file system."""
+    """Parameters of the hypervisor ``chroot``."""
 
     init_script: Annotated[
         str,

@@ -59,7 +59,7 @@ class Traits:
 
 @dataclass(frozen=True)
 class ConsoleLine:
-    """Where one console of a guest is found on its node: a socket, an address or a program."""
+    """Access to a console of a guest on its node: a socket, an address or a program."""
 
     socket: Path | None = None
     #: address and port of a TCP server of the hypervisor

@@ -75,7 +75,7 @@ def mount_argv(
 
 
 def place(directory: Path, name: str) -> Path:
-    """Where a root is mounted: as the kernel calls it, without symbolic links on the way."""
+    """Return the mount point of a root as the kernel names it: without symbolic links."""
     return directory.resolve() / name
 
 

@@ -138,7 +138,7 @@ class Chooser:
 
 
 def wish(params: KvmParams) -> Literal["auto", "kvm", "tcg"]:
-    """What the parameters ask for; ``kvm_flag`` is the older spelling."""
+    """Return the accelerator that the parameters ask for; ``kvm_flag`` is the older spelling."""
     if params.accelerator == "auto" and params.kvm_flag:
         return "kvm" if params.kvm_flag == "enabled" else "tcg"
     return params.accelerator

@@ -61,7 +61,7 @@ def console(instance: NodeInstance, node_name: str, params: KvmParams, serial: P
 
 
 def vnc_line(instance: NodeInstance, address: str) -> ConsoleLine:
-    """Where VNC is reached on the node itself; ``address`` is an IP address or a directory."""
+    """Access to VNC on the node itself; ``address`` is an IP address or a directory."""
     if address.startswith("/"):
         return ConsoleLine(socket=Path(address) / f"{instance.name}.vnc")
     vnc_display(instance.network_port)
@@ -74,7 +74,7 @@ def is_numeric(address: str) -> bool:
 
 
 def serial_command(serial: Path) -> list[str]:
-    """What to run on the node: the Python of this process, told where this package is."""
+    """Command for a serial console: the Python of this process, with the path of this package."""
     here = str(Path(ganeti.__file__).parent.parent)
     variables = [] if here in site.getsitepackages() else ["env", f"PYTHONPATH={here}"]
     return [*variables, sys.executable, "-m", "ganeti.hypervisor.kvm.console", str(serial)]

@@ -31,7 +31,7 @@ _OPENED = ("first", "second")
 
 
 class Conversion:
-    """What is going on is in the runtime files (``successors``) and in QEMU."""
+    """Conversions of disks of running guests; runtime files (``successors``) and QEMU know them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -115,7 +115,7 @@ def _read_progress(qmp: Qmp, runtime: Runtime) -> list[DiskProgress]:
 
 
 def _make_progress(uuid: DiskUuid, job: JsonObject | None) -> DiskProgress:
-    """What QEMU says of the job of a disk, or None. Pure."""
+    """Make the progress of a disk from what QEMU says of its job; None: it has none. Pure."""
     if job is None:
         return DiskProgress(uuid=uuid, done=0, left=0, error="QEMU does not send it any more")
     done, status = job["current-progress"], job["status"]

@@ -19,7 +19,7 @@ from ganeti.hypervisor.kvm.rules import vnc_display
 
 
 class Screen(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the display is reached."""
+    """Address and certificates of the display."""
 
     #: name of the instance, for a Unix socket
     name: str

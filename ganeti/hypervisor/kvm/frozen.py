@@ -218,7 +218,7 @@ def release(store: Store, guest: Guest, work: Path) -> None:
 
 
 def _put_filters(qmp: Qmp, disks: Disks, since: str | None, until: str) -> None:
-    """What happens in the moment, while the guest is paused."""
+    """Insert the filters and make the bitmaps of all disks at once, while the guest is paused."""
     for uuid in disks.uuids:
         _set_node(qmp, disks.device(uuid), _name(_FILTER, uuid))
     actions = [
@@ -236,7 +236,7 @@ def _set_node(qmp: Qmp, device: str, node: str) -> None:
 def _list_actions(
     node: str, since: str | None, until: str
 ) -> Iterator[tuple[str, dict[str, object]]]:
-    """What happens to the bitmaps of one disk. Pure."""
+    """Yield the actions of the transaction on the bitmaps of one disk. Pure."""
     add = {"node": node, "granularity": GRANULARITY}
     yield "block-dirty-bitmap-add", {**add, "name": until}
     if since is not None:

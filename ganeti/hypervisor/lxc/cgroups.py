@@ -92,7 +92,7 @@ def parse_groups(text: str) -> dict[str, str]:
 
 
 def directory(known: Layout, groups: Mapping[str, str], controller: str) -> Path | None:
-    """Where the files of a process's group are for one controller."""
+    """Return the directory of a process's group for one controller; None without one."""
     version = known.version(controller)
     mount = known.old[controller] if version == 1 else known.unified
     group = groups.get(controller if version == 1 else "")

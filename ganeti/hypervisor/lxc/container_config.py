@@ -33,7 +33,7 @@ class BlockDisk:
 
 @dataclass(frozen=True)
 class Node:
-    """What the node has, and where things are on it."""
+    """Facts about the node: its cgroups, and the paths of a container."""
 
     layout: Layout
     #: whether memory and swap are counted together (version 1), or swap at all (2)
