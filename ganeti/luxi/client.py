@@ -153,11 +153,11 @@ class Client(Connection):
         return dict(self.call("QueryHealth"))
 
     def query_recovery(self) -> JsonObject:
-        """What is done about dead nodes, see ``master/recovery_status.py``; no node is called."""
+        """State of recovery of dead nodes, see ``master/recovery_status.py``; no node is called."""
         return dict(self.call("QueryRecovery"))
 
     def query_notifications(self) -> list[JsonObject]:
-        """Where notices are sent, and how that goes; without secrets."""
+        """Targets of notices with the state of their delivery; without secrets."""
         return list(self.call("QueryNotifications"))
 
     def query_samples(self, kind: str, name: str, span: str) -> JsonObject:
@@ -165,7 +165,7 @@ class Client(Connection):
         return dict(self.call("QuerySamples", kind, name, span))
 
     def query_config_diff(self, begin: float, end: float) -> JsonObject:
-        """What differs between the configurations of two times (seconds since 1970)."""
+        """Differences between the configurations at two times (seconds since 1970)."""
         return dict(self.call("QueryConfigDiff", begin, end))
 
     def _rows(self, name: str, *args: object) -> list[Row]:
@@ -195,7 +195,7 @@ class Client(Connection):
         return dict(self.call("ExplainJob", job_id))
 
     def query_job_log(self, job_id: int, nodes: Sequence[str] = ()) -> JsonObject:
-        """What daemons logged about a job; see ``master/job_log.py`` for the keys.
+        """Log lines of daemons about a job; see ``master/job_log.py`` for the keys.
 
         Asks the named nodes, or all.
         """
@@ -295,7 +295,7 @@ class Client(Connection):
     def wait_for_events(
         self, after: str | None, timeout: float, wanted: Mapping[str, Sequence[str]] | None = None
     ) -> JsonObject:
-        """What happened after a position; without one the position of now, at once.
+        """Wait for events after a position; without one return the current position at once.
 
         ``wanted`` is ``{"kind": [..], "object": [..]}``. The answer has ``events``, the position
         ``last`` to go on from, and ``lost``: events are missing before these. It is empty after
