@@ -215,7 +215,7 @@ class Events:
     # telling
 
     def read_after(self, position: object, wanted: Filter) -> JsonObject:
-        """What happened after a position (``<run>-<number>``, null for from now on).
+        """Events after a position (``<run>-<number>``); with null none, and the current position.
 
         ``{"events": [..], "last": position, "lost": whether events are missing before these}``;
         the events are JSON texts (``msgspec.Raw``).

@@ -1,4 +1,4 @@
-"""Where queries get their data: configuration, nodes, queue and locks of this daemon."""
+"""Sources of the data of queries: configuration, nodes, queue and locks of this daemon."""
 
 from __future__ import annotations
 
