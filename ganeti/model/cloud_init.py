@@ -24,5 +24,5 @@ class CloudInit(ConfigObject, frozen=True, kw_only=True):
     ] = {}
 
     def make_instance_id(self, uuid: InstanceUuid) -> str:
-        """What cloud-init compares with what it saw before: another one is a first start."""
+        """Make the ``instance-id``; when it is new, cloud-init acts as at a first start."""
         return uuid if self.generation == 1 else f"{uuid}-{self.generation}"

@@ -328,16 +328,16 @@ class Config:
         return fill(self.cluster.ndparams, group.ndparams if group else {}, own)
 
     def hv_state(self, node: Node) -> JsonObject:
-        """What is set aside of each hypervisor: cluster, then group, then node."""
+        """Resources set aside of each hypervisor; a key of the node wins over group and cluster."""
         return fill_states(*(each.hv_state_static for each in self._levels(node)))
 
     def disk_state(self, node: Node) -> JsonObject:
-        """What is set aside of each volume group: cluster, then group, then node."""
+        """Space set aside in each volume group; a key of the node wins over group and cluster."""
         levels = (each.disk_state_static or {} for each in self._levels(node))
         return fill_states(*(level.get(VOLUMES) for level in levels))
 
     def _levels(self, node: Node) -> list[Cluster | NodeGroup | Node]:
-        """Who sets what holds for a node, from the most general on."""
+        """Objects whose settings hold for a node, the most general one first."""
         group = self.groups.get(node.group)
         return [self.cluster, *([group] if group else []), node]
 

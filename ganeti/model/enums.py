@@ -18,7 +18,7 @@ class AdminState(StrEnum):
 
 
 class MasterVote(StrEnum):
-    """Who decides which node is the master."""
+    """Means by which the master is chosen."""
 
     #: the nodes, by a vote
     NODES = "nodes"
@@ -27,7 +27,7 @@ class MasterVote(StrEnum):
 
 
 class HaPolicy(StrEnum):
-    """What happens by itself to an instance whose node dies."""
+    """Automatic action for an instance whose node dies."""
 
     #: what the repair tags of the instance, its group and the cluster allow
     TAGS = "tags"
@@ -39,14 +39,14 @@ class HaPolicy(StrEnum):
 
 
 class AdminStateSource(StrEnum):
-    """Who decided that an instance is up or down."""
+    """Source of the wanted state of an instance."""
 
     ADMIN = "admin"
     USER = "user"
 
 
 class Consistency(StrEnum):
-    """What the disks of an instance hold at the moment of a snapshot."""
+    """Consistency of the disks of an instance at the moment of a snapshot."""
 
     #: the instance was stopped
     CLEAN = "clean"
@@ -57,7 +57,7 @@ class Consistency(StrEnum):
 
 
 class InstanceStatus(StrEnum):
-    """What ``gnt-instance list`` shows; compares the wanted state with the real one."""
+    """Status in ``gnt-instance list``; compares the wanted state with the real one."""
 
     RUNNING = "running"
     ADMIN_DOWN = "ADMIN_down"
@@ -87,7 +87,7 @@ class MigrationState(StrEnum):
 
 
 class HotplugAction(StrEnum):
-    """What is done with a device of a running instance."""
+    """Change of a device of a running instance."""
 
     ADD = "hotadd"
     REMOVE = "hotremove"

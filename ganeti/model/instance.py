@@ -89,7 +89,7 @@ class Instance(Tagged, frozen=True, kw_only=True):
 
     @property
     def handle(self) -> str:
-        """What locks, lists and messages call it: its name, or the uuid while it has none."""
+        """Its name in locks, lists and messages; the uuid while it has none."""
         return self.name or self.uuid
 
     @property

@@ -50,7 +50,7 @@ class Notification(ConfigObject, frozen=True, kw_only=True):
 
     @property
     def target(self) -> str:
-        """Where it goes, for people; of a URL only the part without secrets."""
+        """Its target, for people: recipients, command, or the part of a URL without secrets."""
         if self.secret_url is not None:
             parts = urllib.parse.urlsplit(self.secret_url)
             return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/..."

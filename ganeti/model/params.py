@@ -34,7 +34,7 @@ Mebibytes = Annotated[int, Meta(ge=0, description="Size in MiB")]
 
 
 class BackendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What an instance gets of a node, whatever its hypervisor."""
+    """Backend parameters: resources of an instance, whatever its hypervisor."""
 
     always_failover: Annotated[
         bool,

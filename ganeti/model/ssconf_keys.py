@@ -68,6 +68,6 @@ KEYS: Final[tuple[str, ...]] = tuple(
 
 
 def content(value: str) -> bytes:
-    """What the file of a value has in it: the value, and a newline unless it is empty."""
+    """Return the content of the file of a value: the value, and a newline unless it is empty."""
     data = value.encode("utf-8")
     return data if not data or data.endswith(b"\n") else data + b"\n"
