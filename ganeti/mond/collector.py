@@ -1,4 +1,4 @@
-"""What a collector is: it measures one thing on this node and reports it."""
+"""Base of collectors, each of which measures one thing on this node and reports it."""
 
 from __future__ import annotations
 
