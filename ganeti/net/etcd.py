@@ -85,7 +85,7 @@ class _Response(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    """What is read of all answers; the gateway writes 64-bit numbers as texts, and omits zeros."""
+    """Members of answers; the gateway writes 64-bit numbers as texts, and omits zeros."""
 
     succeeded: bool = False
     responses: list[_Response] = []

@@ -21,7 +21,7 @@ _FEWEST: Final = 3
 
 
 def find_flaws(settings: Path, key: str, holder: str) -> list[str]:
-    """What is wrong; asks all members, and what ``key`` is. It must end with the name ``holder``.
+    """Return the problems of the members, and of ``key``, whose value must end with ``holder``.
 
     Blocks for some seconds where members do not answer.
     """

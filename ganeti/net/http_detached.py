@@ -41,7 +41,7 @@ class Detached:
         return self.send(data)
 
     def try_recv(self, size: int) -> bytes | None:
-        """What the client sent: bytes, ``b""`` at the end, None for nothing yet; OSError."""
+        """Receive without waiting: bytes, ``b""`` at the end, None for nothing yet; OSError."""
         if isinstance(self._sock, TLSSocket):
             return self._sock.try_recv(size)
         try:

@@ -42,7 +42,7 @@ def address(bind: str | None, interface: str | None, where: paths.Paths) -> str:
 
 
 def find_reachable(bind: str) -> str:
-    """Where this host itself reaches what listens on an address, which may stand for all."""
+    """Address at which this node itself reaches a server that listens on ``bind``."""
     return _LOCAL.get(bind, bind)
 
 

@@ -28,7 +28,7 @@ class End(Protocol):
     def fileno(self) -> int: ...
 
     def try_recv(self, size: int) -> bytes | None:
-        """What is there: bytes, ``b""`` at the end, None for nothing yet; OSError."""
+        """Receive without waiting: bytes, ``b""`` at the end, None for nothing yet; OSError."""
 
     def try_send(self, data: bytes | bytearray) -> int:
         """How many bytes were taken; OSError when nobody takes any more."""

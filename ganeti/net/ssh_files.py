@@ -31,7 +31,7 @@ _PRIVATE = re.compile(
 
 
 class Places:
-    """Where the files are; all below the root of a cluster in a directory."""
+    """Paths of the files of SSH; below the root of a cluster that lives in a directory."""
 
     def __init__(self, paths: Paths) -> None:
         self.paths = paths

@@ -24,7 +24,7 @@ _PATIENCE = 20.0
 
 @dataclass(frozen=True)
 class Serving:
-    """What the command line of any of them says, with what it leaves out filled in."""
+    """Options that all these daemons have, with defaults for those that were not given."""
 
     #: name of the program and of its service
     service: str

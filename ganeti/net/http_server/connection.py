@@ -28,7 +28,7 @@ LINGER = 2.0
 
 
 class Step(Enum):
-    """What the front does with a connection next."""
+    """Next step of the front with a connection."""
 
     WAIT = auto()
     WORK = auto()

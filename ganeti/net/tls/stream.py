@@ -152,7 +152,7 @@ class TLSSocket:
         return len(data)
 
     def try_recv(self, size: int) -> bytes | None:
-        """What is there without waiting: bytes, ``b""`` at the end, None for nothing yet."""
+        """Receive without waiting: bytes, ``b""`` at the end, None for nothing yet."""
         try:
             return self._call(False, self._conn.recv, min(size, RECORD))
         except BlockingIOError:
