@@ -37,7 +37,7 @@ class Watch:
         self._since: dict[str, float] = {}
 
     def follow(self, found: Iterable[Condition], now: float) -> list[JsonObject]:
-        """What to tell after a round: data of events, ``over`` says whether it is an end.
+        """Return the data of the events of a round; ``over`` says that a condition has ended.
 
         ``now`` is monotonic.
         """

@@ -220,7 +220,7 @@ def compile_filter(qfilter: object) -> Callable[[Notice], bool]:
 
 
 def summarize(notices: Sequence[Notice]) -> str:
-    """What a message is about, in some words: that of the worst notice, and how many more."""
+    """Make the subject of a message: its worst notice, and the number of the others."""
     worst = max(notices, key=lambda notice: SEVERITIES.index(notice.severity))
     more = f" and {len(notices) - 1} more" if len(notices) > 1 else ""
     return f"{worst.event} {worst.object}{more}"
