@@ -46,7 +46,7 @@ class DataDirectory:
         return cls(CopiedPaths(directory), False)
 
     def read(self) -> object:
-        """What is in ``config.data``, as it is; raises as :func:`read`."""
+        """Read ``config.data`` as it is; raises as :func:`read`."""
         return read(self.paths.config_file)
 
     def refuse_running(self) -> None:

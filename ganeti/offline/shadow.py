@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _unknown_kind(words: Sequence[str]) -> str:
-    """What is wrong with the second word of a command that needs one; empty if it is right."""
+    """Explain an unknown kind, the second word of a command; empty if the kind is known."""
     known = {"list": _kinds(), "list-fields": _kinds(), "info": sorted(_SHOW)}
     verb, kind = (*words, "", "")[:2]
     if verb not in known or kind.removesuffix("s") in known[verb]:

@@ -1,4 +1,4 @@
-"""What has to change beside ``config.data`` when another version's data directory becomes ours."""
+"""Changes beside ``config.data`` when the data directory of another version becomes ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node of the other software is like: plain values, as the module ``look`` reads them."""
+"""Facts about a node of the other software: plain values, as the module ``look`` reads them."""
 
 from __future__ import annotations
 

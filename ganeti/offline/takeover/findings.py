@@ -1,4 +1,4 @@
-"""What a takeover of a node would meet: a list of findings from facts. Pure."""
+"""Findings of a takeover of a node, made from facts: all that it would meet. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a takeover would meet with the instances of a node, their disks and guests. Pure."""
+"""Findings of a takeover about the instances of a node, their disks and guests. Pure."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _disk(
 
 
 def device_path(config: Config, disk: Disk, host: str) -> str | None:
-    """Where a node has a disk; None for one that needs no path."""
+    """Path of a disk on a node; None for one that needs no path."""
     identity = [str(part) for part in disk.logical_id]
     traits = traits_of(disk.real_template)
     if traits.is_volume:

@@ -1,4 +1,4 @@
-"""What the master makes for a node: certificates, facts, and the instances that it runs."""
+"""Data that the master makes for a node: certificates, facts, and its instances."""
 
 from __future__ import annotations
 

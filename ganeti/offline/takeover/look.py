@@ -244,5 +244,5 @@ def is_foreign(record: str) -> bool:
 
 
 def ports() -> dict[str, int]:
-    """What daemons of ours listen on, by TCP."""
+    """TCP ports of our daemons, by name."""
     return {name: constants.DEFAULT_PORTS[name] for name in (constants.NODED, constants.RAPI)}
