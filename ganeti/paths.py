@@ -32,7 +32,7 @@ class Paths:
         return self.root / absolute.lstrip("/")
 
     def local(self, path: str) -> str:
-        """Where this node keeps what the whole cluster calls by an absolute path.
+        """Return the path on this node of a file that the whole cluster calls by an absolute path.
 
         Different from ``path`` only in a rooted cluster, where each node has a tree of its own.
         """
@@ -80,7 +80,7 @@ class Paths:
 
     @property
     def run_rights(self) -> Path:
-        """What this node may run: one file for each instance that it ever was asked to run."""
+        """Run rights of this node: one file for each instance that it was ever asked to run."""
         return self.data / "run-rights"
 
     @property
@@ -99,17 +99,17 @@ class Paths:
 
     @property
     def samples(self) -> Path:
-        """What the node daemon measured of the node and its guests, see ``node/rings.py``."""
+        """Samples that the node daemon took of the node and its guests, see ``node/rings.py``."""
         return self.data / "samples"
 
     @property
     def findings(self) -> Path:
-        """What the last verifications found, see ``master/findings.py``."""
+        """Findings of the last verifications, see ``master/findings.py``."""
         return self.data / "verify-findings.json"
 
     @property
     def notifications(self) -> Path:
-        """What the master has told of and has still to send, see ``master/notifier.py``."""
+        """Known conditions and notices that are still to be sent, see ``master/notifier.py``."""
         return self.data / "notifications.json"
 
     @property
@@ -220,7 +220,7 @@ class Paths:
         return self.data / "watcher.pause"
 
     def watcher_state(self, group: str) -> Path:
-        """What the watcher tried and saw in a node group, by its UUID (JSON)."""
+        """Memory of the watcher of a node group, given by its UUID: attempts and states (JSON)."""
         return self.data / f"watcher.{group}.data"
 
     def watcher_status(self, group: str) -> Path:
@@ -238,7 +238,7 @@ class Paths:
 
     @property
     def takeover(self) -> Path:
-        """What ``ganeti-takeover`` keeps of the software that was here before; may have secrets."""
+        """Files of the software before, kept by ``ganeti-takeover``; may have secrets."""
         return self.under("/var/lib/ganeti-takeover")
 
     @property
@@ -252,7 +252,7 @@ class Paths:
 
     @property
     def backup_work(self) -> Path:
-        """What guests overwrite while they are backed up, and sockets for that."""
+        """Old content of blocks that guests overwrite during a backup, and sockets for that."""
         return self.data / "backup-work"
 
     @property
@@ -285,7 +285,7 @@ class Paths:
 
     @property
     def image_uploads(self) -> Path:
-        """Where files lie that are to become images, on the master."""
+        """Files on the master that are to become images."""
         return self.images / "uploads"
 
     @property
@@ -332,7 +332,7 @@ class Paths:
 
     @property
     def metadata(self) -> Path:
-        """What guests of this node may read of themselves, a file for each; may have secrets."""
+        """Metadata for guests of this node, a file for each; may have secrets."""
         return self.run / "metadata"
 
     @property
@@ -360,7 +360,7 @@ class Paths:
 
     @property
     def transfers(self) -> Path:
-        """What running transfers of disks keep in files, a directory each."""
+        """Files of running transfers of disks, a directory for each transfer."""
         return self.run / "import-export"
 
     @property
@@ -490,7 +490,7 @@ class Paths:
 
     @property
     def os_search_path(self) -> tuple[Path, ...]:
-        """Where OS definitions are looked for; the first directory that has a name wins."""
+        """Directories with OS definitions; the first one that has a name wins."""
         return tuple(
             self.under(directory)
             for directory in (
@@ -503,7 +503,7 @@ class Paths:
 
     @property
     def iallocator_search_path(self) -> tuple[Path, ...]:
-        """Where allocators are looked for; the first directory that has a name wins."""
+        """Directories with allocators; the first one that has a name wins."""
         return (
             self.under("/usr/local/lib/ganeti/iallocators"),
             self.under("/usr/lib/ganeti/iallocators"),
@@ -521,12 +521,12 @@ class Paths:
 
     @property
     def fence_agent_search_path(self) -> tuple[Path, ...]:
-        """Where fence agents are looked for; the first directory that has a name wins."""
+        """Directories with fence agents; the first one that has a name wins."""
         return (self.under("/usr/local/lib/ganeti/fence-agents"), Path("/usr/sbin"))
 
     @property
     def extstorage_search_path(self) -> tuple[Path, ...]:
-        """Where providers of external storage are looked for; the first with a name wins."""
+        """Directories with providers of external storage; the first one that has a name wins."""
         return tuple(
             self.under(directory)
             for directory in (
