@@ -72,7 +72,7 @@ class Budget:
     data: int | None = None
 
     def subtract(self, planned: Agenda) -> Budget:
-        """What a plan leaves of it."""
+        """Return the budget that is left after a plan."""
         copied = sum(entry.copied for entry in planned.entries)
         return Budget(
             None if self.moves is None else self.moves - len(planned.entries),
@@ -184,7 +184,7 @@ def size_of(item: Instance, kind: Kind) -> int:
 
 
 def reasons(before: Layout, after: Layout) -> tuple[str, ...]:
-    """What a move makes better, the weightiest first."""
+    """Return the improvements by a move, the weightiest first."""
     old, new = metrics(before), metrics(after)
     gains: dict[str, float] = {}
     for name, weight in WEIGHTS.items():

@@ -1,4 +1,4 @@
-"""What still fits: put instances of one size until none fits, or of smaller and smaller sizes."""
+"""Free capacity: put instances of one size until none fits, or of smaller and smaller sizes."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Filler:
         del self.placed[count:]
 
     def failures_of(self, item: Instance) -> Counter[str]:
-        """What the places lack for an instance; nothing when there is one."""
+        """Count the failures of the places for an instance; empty when one place has none."""
         before = self.state
         _, failures = self.try_one(item)
         self.state = before
@@ -235,7 +235,7 @@ class Filler:
 
 
 def policy_failure(policy: Policy, item: Instance) -> Failure | None:
-    """What of an instance is outside the policy of a group."""
+    """Return the failure of an instance that is outside the policy of a group; else None."""
     if item.template not in policy.templates:
         return Failure.DISK
     have = (
@@ -289,7 +289,7 @@ def _start(layout: Layout, item: Instance, rules: Rules, within: Bools | None) -
 
 
 def _count_none_left(filler: Filler) -> Counter[str]:
-    """What is in the way when no group is open."""
+    """Count all nodes as failing when no group is open; else nothing."""
     open_nodes = filler.layout.board.online if filler.within is None else filler.within
     return Counter() if open_nodes.any() else Counter({str(Failure.N1): len(open_nodes)})
 

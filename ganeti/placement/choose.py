@@ -54,7 +54,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Where an instance could go in a group: for each primary node its best place, best first."""
+    """Places for an instance in a group: for each primary node the best one, best first."""
 
     places: tuple[Choice, ...]
     #: why the group takes nothing, or the other nodes of it

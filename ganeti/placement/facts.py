@@ -15,7 +15,7 @@ RUNNING = frozenset({"running", "ERROR_up", "ERROR_wrongnode"})
 
 
 class Mirror(StrEnum):
-    """Who has the data of an instance besides its primary node."""
+    """Nodes that have the data of an instance besides its primary node."""
 
     NONE = "none"
     SECONDARY = "secondary"

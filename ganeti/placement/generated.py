@@ -1,6 +1,6 @@
-"""What the placement model knows of disk templates. Made by tools/make-docs; do not edit.
+"""Disk templates in the placement model. Made by tools/make-docs; do not edit.
 
-Who has the data besides the primary node, whether disks take room on the node, and whether they
+Nodes with the data besides the primary one, whether disks take room on the node, and whether they
 turn spindles (see ``ganeti.storage.placing``).
 """
 

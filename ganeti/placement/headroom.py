@@ -1,5 +1,4 @@
-"""What still fits into each node group, of one size and of smaller and smaller ones, and why
-no more."""
+"""Headroom of each node group: instances that fit, of one size and smaller ones, and its limit."""
 
 from __future__ import annotations
 
@@ -91,7 +90,7 @@ def _end(failure: Failure | None) -> dict[str, str | None]:
 
 
 def examine(cluster: Cluster, groups: Sequence[Group], wanted: Wanted) -> list[Headroom]:
-    """What fits, group by group, by the rules of the allocator; nothing is put anywhere."""
+    """Measure the headroom of each group by the rules of the allocator; places nothing."""
     return [_measure_group(cluster, group, wanted) for group in groups]
 
 

@@ -20,7 +20,7 @@ from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Sums, Use
 
 
 class Layout:
-    """Where instances are: node indices of primary and secondary by instance, with the sums."""
+    """Places of instances: node indices of primary and secondary by instance, with the sums."""
 
     def __init__(
         self, board: Board, primary: Ints, secondary: Ints, sums: Sums | None = None

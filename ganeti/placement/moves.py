@@ -166,7 +166,7 @@ class _Batch:
         return np.broadcast_to(np.where(self._allowed(), total, np.inf), shape)
 
     def _change(self, name: str, first: Floats, second: Floats) -> Floats:
-        """What a node of this role gets of something used, as a column."""
+        """Change of one kind of use on the nodes of this role, as a column."""
         one, two = self.gains[name]
         change = np.zeros((len(self.rows), 1))
         if one:

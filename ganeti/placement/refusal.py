@@ -127,7 +127,7 @@ class Hint:
 
     @property
     def text(self) -> str:
-        """What to do, to be read after "it would fit if you"."""
+        """The advice, to be read after "it would fit if you"."""
         match self.change:
             case Change.REMOVE_RESERVATION:
                 return f"release the reservation {self.name}"

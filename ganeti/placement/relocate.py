@@ -62,7 +62,7 @@ class Relocation:
 
 @dataclass(frozen=True, slots=True)
 class Relocations:
-    """What moves, in this order, and what cannot (with the reason)."""
+    """Instances that move, in this order, and those that cannot (with the reason)."""
 
     moved: tuple[Relocation, ...]
     failed: tuple[tuple[str, str], ...]
@@ -191,7 +191,7 @@ def _leave(
 
 
 def _kinds(item: Instance, mode: Leave, away: frozenset[str]) -> tuple[Kind, ...] | str:
-    """What may be done with an instance, that with the fewest steps first; or why nothing can."""
+    """Kinds of relocation of an instance, that with the fewest steps first; or why none is left."""
     if item.mirror is Mirror.NONE:
         return f"its disks are on one node (template {item.template}); see gnt-instance move"
     if item.mirror is Mirror.EVERY_NODE:

@@ -16,7 +16,7 @@ from ganeti.placement.relocate import Leave, Step, Verb
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """What moves, in this order, and what does not (with the reason)."""
+    """Instances that move, in this order, and those that do not (with the reason)."""
 
     entries: tuple[Entry, ...]
     stay: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""Where one instance that has no place yet can go, and the score of the cluster then.
+"""Places for one instance that has none yet, and the score of the cluster with each.
 
 Primary nodes are rows and secondary nodes columns of one matrix; an instance that needs one node
 has one column.
@@ -131,7 +131,7 @@ class Seats:
 
     @cached_property
     def failures(self) -> Numbers:
-        """What is missing at each place, as a number of :data:`FAILURES`: primary x secondary."""
+        """Failure of each place, as a number of :data:`FAILURES`: primary x secondary."""
         first: Numbers = self.primary_failures[self.p]
         if self.secondary_failures is None:
             return first
@@ -226,7 +226,7 @@ class Seats:
         return result
 
     def _count_part(self) -> Floats:
-        """What tags and locations add, beyond what they are already."""
+        """Measure the part of tags and locations in the score, with the instance at each place."""
         layout, board = self.layout, self.board
         on = board.online.astype(float)
         total: Floats = np.full((1, 1), sum_counted(layout))

@@ -1,4 +1,4 @@
-"""What tags mean: which instances stay apart, where nodes stand, who may migrate where."""
+"""Meaning of tags: which instances stay apart, where nodes stand, who may migrate where."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DESIRED_LOCATION = "htools:desiredlocation:"
 
 
 def strip_prefix(tags: Iterable[str], prefix: str) -> list[str]:
-    """What follows ``prefix`` in the tags that begin with it."""
+    """Return the tags that begin with ``prefix``, without it."""
     return [tag.removeprefix(prefix) for tag in tags if tag.startswith(prefix)]
 
 

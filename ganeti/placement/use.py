@@ -20,7 +20,7 @@ NOWHERE = -1
 
 
 class Use(IntEnum):
-    """What instances use of nodes; ``..._ALL`` counts instances that are down and reservations."""
+    """Kinds of use of a node; ``..._ALL`` counts instances that are down and reservations."""
 
     MEMORY = 0
     MEMORY_ALL = 1
@@ -43,7 +43,7 @@ USES = len(Use)
 
 
 def use_of(item: Instance) -> tuple[list[float], list[float]]:
-    """What an instance uses on its primary and on its secondary node, by :class:`Use`."""
+    """Uses of an instance on its primary and on its secondary node, by :class:`Use`."""
     real = not item.forthcoming
     local = item.template in LOCAL
     disk = item.disk if local else 0

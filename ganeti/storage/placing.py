@@ -1,4 +1,4 @@
-"""What the placement model has to know of disk templates, from their traits.
+"""Facts about disk templates for the placement model, from their traits.
 
 The model sees no drivers, and text files name templates only. So ``tools/make-docs`` writes this as
 the module ``placement/generated.py``.
@@ -10,9 +10,9 @@ from ganeti.model.drivers import DiskTemplate
 from ganeti.storage.registry import traits_of, volume_templates
 
 _HEAD = '''\
-"""What the placement model knows of disk templates. Made by tools/make-docs; do not edit.
+"""Disk templates in the placement model. Made by tools/make-docs; do not edit.
 
-Who has the data besides the primary node, whether disks take room on the node, and whether they
+Nodes with the data besides the primary one, whether disks take room on the node, and whether they
 turn spindles (see ``ganeti.storage.placing``).
 """
 
@@ -31,7 +31,7 @@ def module() -> str:
 
 
 def _place(name: DiskTemplate) -> tuple[str, bool]:
-    """Who has the data besides the primary node, and whether disks take room on nodes."""
+    """Nodes with the data besides the primary one, and whether disks take room on nodes."""
     traits = traits_of(name)
     if traits.shared or not name.driver:
         return "every node", False
