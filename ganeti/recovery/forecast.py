@@ -1,4 +1,4 @@
-"""What follows when a node dies now, and when at the latest. Pure.
+"""Forecast of what follows the death of a node, and when at the latest. Pure.
 
 The arithmetic is that of :mod:`ganeti.recovery.bounds`. The times of a vote, of a device and of the
 start of a guest are not in it.
@@ -25,7 +25,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the cluster says, in seconds; 0 for never."""
+    """Settings of the cluster, in seconds; 0 for never."""
 
     fence_after: float
     failover_after: float

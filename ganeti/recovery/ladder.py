@@ -13,7 +13,7 @@ from typing import Final
 
 
 class Rung(Enum):
-    """What can prove that a node is dead."""
+    """Kinds of proof that a node is dead."""
 
     LEASE = "lease"
     HELPER = "out-of-band helper"

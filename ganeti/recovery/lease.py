@@ -25,7 +25,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a call of the master brings: the newest stamp of the node, and the lease in seconds.
+    """Lease in a call of the master: the newest stamp of the node, and the length in seconds.
 
     Without a stamp it says only that nodes need leases: the master knows none of this node.
     With 0 seconds it releases the node, which needs no lease any more.
@@ -83,7 +83,7 @@ class Holder:
         return True
 
     def keep(self) -> Kept:
-        """What :meth:`restore` takes; one that is older than the newest ends earlier."""
+        """Return the lease to be kept for :meth:`restore`; an older one ends earlier."""
         return Kept(self.boot, self._begin, self.seconds)
 
     def restore(self, kept: Kept, now: float) -> None:
@@ -138,7 +138,7 @@ class Granted:
         return True
 
     def give(self, seconds: float, now: float) -> Grant:
-        """What the call that is sent now brings.
+        """Make the grant for the call that is sent now.
 
         A release may arrive late. So after one the node gets a lease only with a newer stamp: a
         node that has taken that obeys no older release.

@@ -84,7 +84,7 @@ Effect = StepDown | Fence | Rebooted
 
 @dataclass(slots=True)
 class Settings:
-    """What the cluster says, in seconds; 0 for never, or without."""
+    """Settings of the cluster, in seconds; 0 for never, or without."""
 
     failover_after: float = 0
     fence_after: float = 0
@@ -93,7 +93,7 @@ class Settings:
 
 @dataclass(slots=True)
 class Watched:
-    """What the master knows of one node that is not offline."""
+    """State of one node that is not offline, as the master knows it."""
 
     #: when it answered last, or was seen for the first time
     heard: float
@@ -155,7 +155,7 @@ class MasterMachine:
     # calls -----------------------------------------------------------------------------------
 
     def grant(self, node: str, now: float) -> Grant | None:
-        """What the call to a node that is sent now brings; None for nothing.
+        """Make the grant for the call to a node that is sent now; None for nothing.
 
         A node that is being fenced gets no lease, so that its lease can end.
         """

@@ -62,7 +62,7 @@ class GuestsEnded(Event):
 
 
 class Effect(Enum):
-    """What the node does after an event."""
+    """Actions of the node after an event."""
 
     #: try to become the master
     ATTEMPT = "attempt"
@@ -100,7 +100,7 @@ class NodeMachine:
     # what others ask ---------------------------------------------------------------------------
 
     def make_stamp(self, now: float) -> Stamp:
-        """What the answer to a call carries."""
+        """Make the stamp for the answer to a call."""
         return Stamp(self.holder.boot, now, self.armed and self.wants_watchdog)
 
     def may_start(self, now: float) -> bool:

@@ -36,7 +36,7 @@ def read_claim(text: str) -> Claim | None:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the store says."""
+    """State of the role of the master in the store."""
 
     #: the newest claim, over or not; None: nobody has ever claimed the role
     last: Claim | None = None
@@ -57,7 +57,7 @@ class RoleStore(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name of the store in messages."""
 
     def read(self, end: Deadline) -> Record:
         """The newest state; nothing that was there before the call is missing."""
