@@ -19,7 +19,7 @@ class BackupPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackupRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new backup shall be."""
+    """Request for a new backup."""
 
     place: BackupPlace
     #: compare with nothing
@@ -66,7 +66,7 @@ class FileResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackupResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node has made, and what the user should know about it."""
+    """Backup that a node has made, with notes for the user."""
 
     manifest: Manifest
     notes: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ class NodeImage(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class HelperTask(msgspec.Struct, kw_only=True, frozen=True):
-    """What the helper guest of an instance is started from, and what it does."""
+    """Task of a helper guest: its image, its work, and its time limits."""
 
     image: NodeImage | str
     #: install the OS of the instance; else zero the free space on its disks
@@ -36,7 +36,7 @@ class HelperTask(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ImageFacts(msgspec.Struct, kw_only=True):
-    """What a node found out while it made an image; see ``model/image.py``."""
+    """Facts that a node found out while it made an image; see ``model/image.py``."""
 
     source_format: str
     source_sha256: str

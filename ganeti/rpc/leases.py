@@ -28,7 +28,7 @@ class Granting(Protocol):
         """The clock that the moments below are of."""
 
     def grant(self, node: NodeUuid) -> Grant | None:
-        """What the call to a node that is sent now brings; None for nothing."""
+        """Make the grant for the call to a node that is sent now; None for nothing."""
 
     def hear(self, node: NodeUuid, sent: float, stamp: Stamp | None) -> None:
         """A node has answered a call."""
@@ -41,7 +41,7 @@ class Holding(Protocol):
         """A call of the master has brought this."""
 
     def make_stamp(self) -> Stamp:
-        """What the answer that is sent now carries."""
+        """Make the stamp for the answer that is sent now."""
 
 
 def encode(value: Grant | Stamp) -> str:

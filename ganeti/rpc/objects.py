@@ -1,4 +1,4 @@
-"""What travels to a node: instances and disks with all parameters filled in.
+"""Objects in node calls: instances and disks with all parameters filled in.
 
 A node has no configuration, so the master annotates everything a driver needs.
 """
@@ -125,7 +125,7 @@ class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class InstanceMetadata(msgspec.Struct, kw_only=True, frozen=True):
-    """What a guest may read from its node; its parameters by who else may see them."""
+    """Metadata for a guest, on its node; parameters of the OS by who else may see them."""
 
     uuid: InstanceUuid
     name: str
@@ -138,7 +138,7 @@ class InstanceMetadata(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class RightState(StrEnum):
-    """What a node may do with an instance."""
+    """States of a run right: what the node may do with the instance."""
 
     #: may run it, nobody else may
     HERE = "here"
@@ -151,7 +151,7 @@ class RightState(StrEnum):
 
 
 class RunRight(msgspec.Struct, kw_only=True, frozen=True):
-    """What a node remembers of its right to run an instance, durably.
+    """Durable record of a node about its right to run an instance.
 
     Of all nodes at most one has ``here``, or one has ``leaving`` and another one ``arriving``.
     """
@@ -180,7 +180,7 @@ class BlockDevStatus(msgspec.Struct, kw_only=True):
 
 
 class InstanceInfo(msgspec.Struct, kw_only=True):
-    """What a hypervisor reports about one instance: memory in MiB, CPU seconds."""
+    """Facts about one instance from its hypervisor: memory in MiB, CPU seconds."""
 
     memory: int
     vcpus: int
@@ -270,7 +270,7 @@ class ImportExportStatus(msgspec.Struct, kw_only=True):
 
 
 class JobLogLine(msgspec.Struct, kw_only=True):
-    """What a daemon of a node logged about a job."""
+    """Line that a daemon of a node logged about a job."""
 
     #: seconds since 1970
     time: float

@@ -1,4 +1,4 @@
-"""What master and nodes tell each other of the master role and of copies of its state."""
+"""Messages of master and nodes about the master role and the copies of its state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ganeti.base.json_types import JsonObject
 
 
 class MasterView(msgspec.Struct, kw_only=True):
-    """What a node knows of the master role; the vote at the start of a master asks for it."""
+    """Knowledge of a node about the master role; the vote at the start of a master asks for it."""
 
     #: node that it follows
     master: str

@@ -36,7 +36,7 @@ class Rounds:
         self._latest: dict[Hashable, _Round] = {}
 
     def share(self, key: Hashable, work: Callable[[], T]) -> T:
-        """What ``work`` returns or raises, called by this thread or by another one for us.
+        """Return or raise the outcome of ``work``, called by this thread or another one for us.
 
         The result is shared: nobody may change it. Blocks as long as ``work``, and up to
         ``PATIENCE`` seconds more.

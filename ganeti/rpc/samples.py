@@ -1,4 +1,4 @@
-"""What nodes measure of themselves and of their guests, as calls return it."""
+"""Measurements by nodes of themselves and of their guests, as calls return them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class GuestCounters(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a guest has used since it began. Bytes and numbers; None: the driver cannot tell."""
+    """Counters of a guest since it began. Bytes and numbers; None: the driver cannot tell."""
 
     #: seconds of processor time
     cpu: float

@@ -84,7 +84,7 @@ class NodeCalls(
     ImpexpCalls,
     X509Calls,
 ):
-    """What the master may ask of a node, and nodes of the master node.
+    """Calls of the master to a node, and of nodes to the master node.
 
     Implementations raise GanetiError to refuse.
     """

@@ -20,4 +20,4 @@ class BackupFileCalls(ABC):
     @abstractmethod
     @call(timeout=URGENT)
     def backup_files_result(self, copy: str) -> FileResult:
-        """What a copy has read; it is returned once."""
+        """Return the result of a copy that reads files; it is returned once."""

@@ -18,7 +18,7 @@ class InstanceCalls(ABC):
     def all_instances_info(
         self, hypervisors: list[str], all_hvparams: dict[str, JsonObject]
     ) -> dict[str, InstanceInfo]:
-        """What runs here, of all given hypervisors."""
+        """Facts about the guests here, of all given hypervisors, by instance name."""
 
     @abstractmethod
     @call(timeout=URGENT)

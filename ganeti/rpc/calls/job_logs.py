@@ -14,4 +14,4 @@ class JobLogCalls(ABC):
     @abstractmethod
     @call(timeout=URGENT)
     def job_log(self, job: int, since: float) -> JobLog:
-        """What this node's daemons logged about a job; ``since`` is when it was submitted."""
+        """Log lines of this node's daemons about a job; ``since`` is when it was submitted."""

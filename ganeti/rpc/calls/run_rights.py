@@ -15,7 +15,7 @@ class RunRightCalls(ABC):
     @abstractmethod
     @call(timeout=URGENT)
     def run_rights(self, uuids: list[InstanceUuid]) -> list[RunRight]:
-        """What this node remembers of instances; without uuids of those that are on their way."""
+        """Run rights on record for instances; without uuids, for those that are on their way."""
 
     @abstractmethod
     @call(timeout=FAST)
