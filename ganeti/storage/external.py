@@ -185,7 +185,7 @@ class ExtDevice(Device):
 
     @classmethod
     def plan_params(cls, request: PlanRequest) -> JsonObject:
-        """What was given for the provider."""
+        """Return the parameters that were given for the provider."""
         return dict(request.options)
 
     def _need(self) -> None:

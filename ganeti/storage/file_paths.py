@@ -1,4 +1,4 @@
-"""Where file disks may lie, and the only way in which their directories are opened.
+"""Allowed places of file disks, and the only way in which their directories are opened.
 
 A path arrives from the master and ends in ``create`` or ``unlink`` run as root, so it is checked
 twice: by its text and real position (:func:`check_path`), and again while its directories are
@@ -134,7 +134,7 @@ def root_problem(directory: str | Path, paths: Paths) -> str | None:
 
 
 def _find_real_problem(text: str, real: str, paths: Paths) -> str | None:
-    """What :func:`root_problem` finds for a directory whose real position is known."""
+    """Find the problem for :func:`root_problem` of a directory whose real position is known."""
     problem = _text_problem(text)
     if problem:
         return f"{text!r} {problem}"
@@ -349,7 +349,7 @@ def _format_path(text: str, real: str) -> str:
 
 
 def _read_stamp(directory: str) -> tuple[int, int] | None:
-    """What changes when an entry of a directory does; None without the directory."""
+    """Read a stamp that changes with the entries of a directory; None without the directory."""
     try:
         found = os.stat(directory or "/")
     except OSError:

@@ -220,7 +220,7 @@ def mount(place: GlusterParams, directory: Path) -> None:
 
 
 def source(place: GlusterParams) -> str:
-    """What is mounted, as in the list of mounts. Pure."""
+    """Source of the mount, as in the list of mounts. Pure."""
     return f"{place.host}:/{place.volume}"
 
 
@@ -231,7 +231,7 @@ def mount_argv(place: GlusterParams, directory: Path) -> list[str]:
 
 
 def find_mounted_source(text: str, directory: Path) -> str | None:
-    """What the list of mounts has on a directory, the last mount counts. Pure."""
+    """Find the source that is mounted on a directory; the last mount counts. Pure."""
     found = None
     for line in text.splitlines():
         what, where, *_rest = line.split(" ")

@@ -1,4 +1,4 @@
-"""What forthcoming instances and disks hold of each node. Pure.
+"""Capacity of each node that forthcoming instances and disks hold. Pure.
 
 No node knows of them, so callers that ask a node what is free subtract this.
 """

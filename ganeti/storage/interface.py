@@ -79,7 +79,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class MirrorPlace:
-    """What two nodes that mirror a disk agree on."""
+    """Settings that two nodes that mirror a disk have in common."""
 
     #: device numbers, in the order of the nodes
     minors: tuple[int, int]
@@ -100,7 +100,7 @@ class ChildPlan:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What is requested when a disk is planned: everything a name may be made of."""
+    """Request to plan a disk: everything a name may be made of."""
 
     instance_name: str
     disk_uuid: DiskUuid

@@ -22,7 +22,7 @@ _WITHOUT_DRIVER = Traits(id_parts=())
 
 
 def traits_of(template: str | None) -> Traits:
-    """What a template can do; nothing for ``diskless``, and as long as there is none.
+    """Return the traits of a template; traits without a driver for ``diskless`` and None.
 
     Raises:
         ParameterError: no such template.

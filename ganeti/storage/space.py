@@ -49,7 +49,7 @@ def _group_room(kind: str, name: str, *, exclusive: bool) -> tuple[int, int]:
 
 
 def _directory_room(kind: str, name: str) -> tuple[int, int]:
-    """What a daemon without special rights may fill.
+    """Size and free space of a directory in MiB, for daemons without special rights.
 
     A directory that is not there yet is counted on the file system on which it would be made.
     """

@@ -134,7 +134,7 @@ def _directories(args: Sequence[Any], env: Environment) -> list[Unit]:
 
 
 def _measure_used(directory: str) -> int:
-    """What the files below a directory really take."""
+    """Measure the MiB that the files below a directory really take."""
     total = 0
     for parent, _directories, names in os.walk(directory):
         for name in names:

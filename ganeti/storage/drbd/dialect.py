@@ -1,4 +1,4 @@
-"""What differs between versions of DRBD: commands, and where the state is read."""
+"""Differences between versions of DRBD: commands, and where the state is read."""
 
 from __future__ import annotations
 

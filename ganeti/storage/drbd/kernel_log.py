@@ -19,7 +19,7 @@ _RECORDS = 4000
 
 
 class KernelLog:
-    """What is written about one device from now on; nothing where the log cannot be read."""
+    """Kernel messages about one device from now on; none where the log cannot be read."""
 
     def __init__(self, paths: Paths, resource: str, minor: int) -> None:
         self._about = (f"drbd {resource}: ", f"block drbd{minor}: ")

@@ -260,7 +260,7 @@ FOREIGN = Trouble(
 
 
 def find_fault(live: Live) -> Trouble | None:
-    """What is wrong with a device that should be mirrored; None when it is, or will be soon."""
+    """Find the trouble of a device that should be mirrored; None when it is, or will be soon."""
     if not live.disk.has_disk:
         return DISKLESS
     if live.connection is Connection.STANDALONE:

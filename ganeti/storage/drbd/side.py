@@ -54,7 +54,7 @@ class Side:
         return classify(setup, live, self.wish), setup, live
 
     def observe_live(self) -> Live:
-        """What the active device does; BlockDeviceError like :meth:`observe_active`."""
+        """Observe the state of the active device; BlockDeviceError like :meth:`observe_active`."""
         return self.observe_active()[2]
 
     def observe_active(self) -> tuple[State, Setup | None, Live]:
@@ -99,7 +99,7 @@ class Side:
             raise
 
     def await_peer(self, seconds: int) -> Live:
-        """What the device does when the peer is there, lost for good, or the time is over."""
+        """Wait until the peer is there or lost for good, or time is over; return the state then."""
         try:
             tool.run(self.dialect.await_peer(self.wish, seconds), timeout=seconds + 10.0)
         except tool.ToolFailure as err:

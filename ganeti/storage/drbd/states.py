@@ -1,4 +1,4 @@
-"""What a DRBD device can be: the words of the kernel, and one observation of a device."""
+"""States of a DRBD device: the words of the kernel, and one observation of a device."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Live:
-    """What the kernel says of a device at one moment."""
+    """State of a device at one moment, as the kernel reports it."""
 
     connection: Connection = Connection.STANDALONE
     role: Role = Role.SECONDARY

@@ -32,7 +32,7 @@ class ToolFailure(errors.BlockDeviceError):
 
     @property
     def wire_name(self) -> str:
-        """Who gets it from a node knows it as what it is a kind of."""
+        """Name of the base class: callers of a node know only that one."""
         return errors.BlockDeviceError.__name__
 
 
