@@ -198,7 +198,7 @@ class Burnin:
             self._do("remove", steps.remove, places=places, check=False)
 
     def _places(self) -> list[Place]:
-        """Where the instances are now."""
+        """Ask for the places of the instances."""
         rows = self._client.query_instances(self._added, ["name", "pnode", "snodes"])
         found = {row[0]: row for row in rows}
         return [
@@ -337,7 +337,7 @@ def _hostname(name: str) -> str:
 
 
 def _wish(options: argparse.Namespace, cluster: JsonObject) -> Wish:
-    """What the options and the defaults of the cluster come to.
+    """Make the wish from the options and the defaults of the cluster.
 
     Raises:
         ParameterError: a value cannot be used.

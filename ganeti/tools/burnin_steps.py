@@ -1,4 +1,4 @@
-"""What burnin does with an instance, one step after the other. Pure."""
+"""Steps of burnin with an instance, one after the other. Pure."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _query(text: str | None) -> Any:
 
 
 def _explain(reply: Reply) -> str:
-    """What an error says to people."""
+    """Explain an error to people."""
     return _FAULTS.get(reply.answer) or str(reply.answer)
 
 

@@ -1,4 +1,4 @@
-"""What move-instance asks the target cluster for: the source, changed by options. Pure."""
+"""Request of move-instance to the target cluster: the source, changed by options. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REDACTED = "<redacted>"
 
 @dataclass(frozen=True)
 class Wish:
-    """What the command line says about the instance in the target cluster."""
+    """Options for the instance in the target cluster."""
 
     name: str | None = None
     primary: str | None = None

@@ -197,7 +197,7 @@ class OneMove:
 
     @staticmethod
     def _result(client: GanetiRapiClient, job: int) -> Any:
-        """What the last opcode of a job returned; blocks until the job has ended.
+        """Return the result of the last opcode of a job; blocks until the job has ended.
 
         Raises:
             GanetiError: the job failed, with its own error.

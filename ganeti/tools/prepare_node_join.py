@@ -22,7 +22,7 @@ _Key = tuple[str, str, str]
 
 
 class Request(msgspec.Struct, forbid_unknown_fields=True):
-    """What the server gets; names as the master writes them."""
+    """Request for a server that joins; names as the master writes them."""
 
     cluster_name: str
     node_daemon_certificate: str | None = None

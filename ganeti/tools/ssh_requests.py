@@ -19,7 +19,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Work(Protocol):
-    """What a tool does; returns its exit code."""
+    """Work of a tool; returns its exit code."""
 
     def __call__(self, *, dry_run: bool, say: Callable[[str], None]) -> int: ...
 

@@ -20,7 +20,7 @@ _Keys = tuple[_Action, dict[str, list[str]]]
 
 
 class Request(msgspec.Struct, forbid_unknown_fields=True):
-    """What is to be changed; names as the master writes them."""
+    """Request for changes of SSH files; names as the master writes them."""
 
     cluster_name: str
     node_daemon_certificate: str | None = None
