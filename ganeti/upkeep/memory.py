@@ -31,7 +31,7 @@ WELL_AFTER = 600
 
 
 class Kind(StrEnum):
-    """What was tried; part of the keys in the file."""
+    """Kinds of attempts; part of the keys in the file."""
 
     RESTART = "restart"
     CLEANUP = "cleanup"

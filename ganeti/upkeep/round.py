@@ -19,7 +19,7 @@ from ganeti.upkeep import view
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line of the watcher says, and ``WATCHER_ARGS``."""
+    """Options of the watcher, from its command line and ``WATCHER_ARGS``."""
 
     #: seconds after its end when a job is archived
     job_age: int = 6 * 3600

@@ -1,4 +1,4 @@
-"""What the watcher knows about the cluster: two queries, then data without behaviour."""
+"""The cluster as the watcher sees it: two queries, then data without behaviour."""
 
 from __future__ import annotations
 

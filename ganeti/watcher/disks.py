@@ -54,7 +54,7 @@ def _verification(now: Round, group: Group) -> JsonObject:
 
 
 def _result(now: Round, job: int, end: float) -> tuple[dict[str, str], list[str], JsonObject]:
-    """What a verification found; GanetiError when it failed or does not end in time."""
+    """Wait for the result of a verification; GanetiError when it failed or does not end in time."""
     values: list[Any] | None = None
     while values is None or values[0] not in _ENDED:
         left = end - now.clock.monotonic()

@@ -60,7 +60,7 @@ def _call(*words: str) -> process.Result:
 
 
 def _is_offline(here: Here) -> bool:
-    """What the newest answer says; not, when nobody answers."""
+    """Whether the newest answer says that this node is offline; False when nobody answers."""
     candidates = _read(here, "master_candidates_ips").split()
     if not candidates or not here.paths.hmac_key.exists():
         return False
