@@ -1,4 +1,4 @@
-"""Where backups of a node may be, and whose turn it is.
+"""Repositories that a node allows for backups, and the turns of backups on the node.
 
 Directories are below those that ``backup-paths`` of this node lists. A repository of restic or borg
 is one that a file in ``backup-repositories`` of this node describes.

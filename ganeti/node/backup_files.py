@@ -61,7 +61,7 @@ class BackupFiles(BackupFileCalls):
         )
 
     def backup_files_result(self, copy: str) -> FileResult:
-        """What a copy has read, once; GenericError when it is lost."""
+        """Return the result of a copy, once; GenericError when it is lost."""
         found = self._copies.take_result(copy)
         if not isinstance(found, FileResult):
             raise errors.GenericError("the node daemon was restarted while it read the files")

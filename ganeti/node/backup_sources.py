@@ -1,4 +1,4 @@
-"""What a backup reads: the disks of an instance as they are at one moment."""
+"""Sources of a backup: the disks of an instance as they are at one moment."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Certificates:
         self._paths = context.paths
 
     def problems(self, authority: str) -> list[Problem]:
-        """What is wrong with any of them; ``authority`` is the content of the master's ca.pem."""
+        """Return the problems of all of them; ``authority``: the content of the master's ca.pem."""
         paths = self._paths
         found = [
             self._authority(authority),

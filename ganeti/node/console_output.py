@@ -1,4 +1,4 @@
-"""What a guest prints on its serial console, read in the file that its hypervisor writes."""
+"""Output of a guest on its serial console, read in the file that its hypervisor writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST: Final = 1024 * 1024
 
 
 class ConsoleOutput:
-    """What a guest prints from now on, or all that it has printed."""
+    """Output of a guest from now on, or all of it."""
 
     def __init__(self, path: Path, *, whole: bool = False) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""What the handlers of node calls share: paths, drivers, the cluster's facts, locks, the stop."""
+"""Context of all handlers of node calls: paths, drivers, the cluster's facts, locks, the stop."""
 
 from __future__ import annotations
 

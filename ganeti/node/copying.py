@@ -127,7 +127,7 @@ class Copies(CopyCalls):
         return name
 
     def take_result(self, copy: str) -> object:
-        """What the work of a copy that has ended has returned, once; None when it is lost."""
+        """Return the result of a copy that has ended, once; None when it is lost."""
         with self._lock:
             found = self._copies.get(copy)
             if found is None:

@@ -173,7 +173,7 @@ def _make_change_handler(
     tls_files: tuple[Path, ...],
     where: paths.Paths,
 ) -> Callable[[str], None]:
-    """What to do when a file in the data directory was written or replaced."""
+    """Make the function to call when a file in the data directory was written or replaced."""
     tls_names = {path.name for path in tls_files}
     trust_names = {
         where.ssconf(ssconf_keys.MASTER_CANDIDATES_CERTS).name,

@@ -1,4 +1,4 @@
-"""Where the dump of a disk comes from, and where it is written."""
+"""Source and target of the dump of a disk."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Ends:
     def find_source(
         self, transfer: Transfer, instance: NodeInstance, given: tuple[str, list[Any]]
     ) -> streams.Source:
-        """What ``given`` names: a dump in a file, a disk, or the output of the export script.
+        """Find the source ``given``: a dump in a file, a disk, or the output of the export script.
 
         Raises:
             BlockDeviceError, FileStoragePathError: there is nothing to send.
@@ -100,7 +100,7 @@ class Ends:
     def find_target(
         self, transfer: Transfer, instance: NodeInstance, given: tuple[str, list[Any]]
     ) -> Target:
-        """What writes a dump to a file, to a disk, or to the import script; errors as above."""
+        """Make the writer of a dump to a file, a disk, or the import script; errors as above."""
         kind, args = _check(given)
         if kind == "file":
             path = self._exports.find_below(str(args[0]))

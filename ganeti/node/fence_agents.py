@@ -48,7 +48,7 @@ def run(paths: Paths, agent: str, action: str, node: str, timeout: int) -> str:
 
 
 def find_flaws(paths: Paths, pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """What is wrong with the agents of nodes, given as ``(agent, node)``; asks each for the status.
+    """Return the problems of fence agents, given as ``(agent, node)``; asks each for the status.
 
     Blocks until all have answered, at most 20 s for eight of them.
     """

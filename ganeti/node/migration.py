@@ -38,7 +38,7 @@ class Migration(MigrationCalls):
         self._driver(instance).check_migratable(instance, live=live)
 
     def migration_info(self, instance: NodeInstance, live: bool) -> JsonObject:
-        """What the target has to know, with a key for the connection."""
+        """Return the facts that the target needs, with a key for the connection."""
         return self._driver(instance).migration_info(instance, live=live)
 
     def instance_migrate(

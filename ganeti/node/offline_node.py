@@ -1,4 +1,4 @@
-"""What an offline node ends when the cluster wants it: a program that the watcher runs.
+"""Program for the watcher on an offline node; it lists and ends guests and DRBD resources.
 
 ``list`` prints what runs here: guests by name, and its DRBD resources as ``drbd:NAME``. ``end``
 ends those that are named, guests before the devices that they use.

@@ -119,7 +119,7 @@ class RunRights(RunRightCalls):
             )
 
     def demand(self, instance: NodeInstance, state: RightState) -> RunRight:
-        """What the master has recorded of the instance, which must be a state; RunRightError."""
+        """Return the run right of the instance; RunRightError when its state is another one."""
         known = self._read(instance.uuid)
         if known is None or known.state is not state:
             found = "nothing" if known is None else known.state.value

@@ -126,7 +126,7 @@ class Ssh(SshCalls):
     # checks ------------------------------------------------------------------------------
 
     def find_flaws(self, allowed: Mapping[str, str], refused: Mapping[str, str]) -> list[str]:
-        """What is wrong with who may log in; keys by the name of their node."""
+        """Return the problems of log-ins of root from other nodes; keys are by node name."""
         if not self._context.paths.ssh_managed.exists():
             return [
                 "it does not let the cluster manage SSH; to allow it, touch"

@@ -1,4 +1,4 @@
-"""What comes out of a disk and goes into one, as a stream of bytes, with or without a program.
+"""Streams of bytes from and to disks, with or without a program.
 
 A dump is what the export script of an OS definition writes, or the plain content of the disk.
 """
@@ -167,7 +167,7 @@ class Content:
 
 @dataclass
 class Program:
-    """What a script writes to its standard output.
+    """Stream from the standard output of a script.
 
     It may write the size in bytes to a descriptor, whose number ``make_env`` is called with.
     """

@@ -255,7 +255,7 @@ class Verifier(VerifyCalls):
         return None if problem is None else [problem[1], problem[2]]
 
     def _node_setup(self) -> list[str]:
-        """What is wrong with the host and with the directories of the daemons, one text each"""
+        """Return the problems of the host and of the directories of the daemons, one text each."""
         needed = {"/sys/class/net": "sysfs is not mounted", "/proc/meminfo": "/proc is missing"}
         problems = [text for path, text in needed.items() if not os.path.exists(path)]
         paths = self._context.paths
