@@ -1,4 +1,4 @@
-"""What all opcodes have in common.
+"""Base of all opcodes.
 
 An opcode is one thing that can be asked of a cluster, as a typed struct. Requests, job files,
 REST bodies, schemas and reference pages are derived from the fields; see ``wire``, ``describe``.
@@ -63,7 +63,7 @@ class OpCode(msgspec.Struct, tag_field="OP_ID", forbid_unknown_fields=True, kw_o
         return id_of(type(self))
 
     def summary_value(self) -> object:
-        """What the summary shows; not called without a ``summary_field``."""
+        """Return the value for the summary; not called without a ``summary_field``."""
         return getattr(self, self.summary_field or "")
 
 

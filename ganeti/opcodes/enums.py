@@ -194,7 +194,7 @@ class NICMode(StrEnum):
 
 
 class InstCreateMode(StrEnum):
-    """Where the content of a new instance comes from."""
+    """Source of the content of a new instance."""
 
     CREATE = "create"
     IMPORT = "import"
