@@ -51,7 +51,7 @@ class Context:
         self._shared: dict[Callable[[Context], object], Any] = {}
 
     def compute_once(self, make: Callable[[Context], T]) -> T:
-        """What ``make`` returns, made once per query; for what several columns need."""
+        """Return the result of ``make``, made once per query, for use in several columns."""
         if make not in self._shared:
             self._shared[make] = make(self)
         made: T = self._shared[make]

@@ -1,4 +1,4 @@
-"""What the engine needs from the outside, as one protocol, and the shapes of the answers.
+"""Sources of data for the query engine, as one protocol, and the shapes of their answers.
 
 The master daemon implements :class:`Sources` over its configuration, node calls, job queue and
 lock manager. The engine asks for live data at most once per query, with everything it needs in
@@ -104,7 +104,7 @@ NodeInfo: TypeAlias = tuple[str, Sequence[Mapping[str, Any]] | None, Sequence[An
 
 @dataclass(frozen=True, slots=True)
 class NodeRequest:
-    """What to ask one node: storage units, and names of hypervisors."""
+    """Request to one node: storage units, and names of hypervisors."""
 
     units: tuple[StorageUnit, ...] = ()
     hypervisors: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ class Sources(Protocol):
     def instances_info(
         self, nodes: Sequence[Node], hypervisors: Sequence[str]
     ) -> Answers[Mapping[str, InstanceInfo]]:
-        """What runs on the nodes, by instance name."""
+        """Facts about the guests on the nodes, by instance name."""
 
     def consoles(self, instances: Sequence[Instance]) -> Mapping[str, NodeAnswer[Console]]:
         """Consoles by instance uuid, asked of the primary nodes."""

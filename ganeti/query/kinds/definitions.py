@@ -1,4 +1,4 @@
-"""What nodes find in their search paths (OS definitions, providers): one row for each name."""
+"""Definitions in the search paths of nodes (OS, providers): one row for each name."""
 
 from __future__ import annotations
 

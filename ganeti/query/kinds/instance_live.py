@@ -123,7 +123,7 @@ def _is_local(config: Config, instance: Instance) -> bool:
 
 
 class _Place(NamedTuple):
-    """Where an instance was found; ``problem`` is the cell of its live fields if it was not."""
+    """Place where an instance was found; else ``problem`` is the cell of its live fields."""
 
     problem: Cell | None
     info: InstanceInfo | None = None
@@ -247,7 +247,7 @@ def _status(ctx: Context) -> Column[Instance]:
 def _compare(
     instance: Instance, info: InstanceInfo | None, may_stop: Callable[[Instance], bool]
 ) -> InstanceStatus:
-    """What runs on the primary node against what is wanted."""
+    """Compare the guest on the primary node with the wanted state."""
     wanted = instance.admin_state
     if info is not None and info.state == RunState.RUNNING:
         return InstanceStatus.RUNNING if wanted is AdminState.UP else InstanceStatus.ERROR_UP

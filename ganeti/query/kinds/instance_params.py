@@ -136,7 +136,7 @@ def _global_params(hypervisor: str | None) -> frozenset[str]:
 
 
 def inherited_hvparams(ctx: Context) -> Callable[[Instance], Mapping[str, object]]:
-    """What an instance inherits; worked out once for each hypervisor and OS."""
+    """Return a function for inherited parameters; it fills them once for each hypervisor and OS."""
     known: dict[tuple[str | None, str], Mapping[str, object]] = {}
 
     def inherited(instance: Instance) -> Mapping[str, object]:

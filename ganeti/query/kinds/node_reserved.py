@@ -1,4 +1,4 @@
-"""What forthcoming instances and disks hold of each node."""
+"""Fields of nodes for the capacity that forthcoming instances and disks hold."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Row:
         return first if len(first) == len(self.found) else []
 
     def common(self, attribute: str) -> list[Any]:
-        """What the definitions of all nodes have in a list, in the order of the first node."""
+        """Items that a list has in all definitions in use, in the order of the first node."""
         lists = [getattr(info, attribute) for info in self.used]
         return [item for item in lists[0] if all(item in other for other in lists)] if lists else []
 
