@@ -858,7 +858,7 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
     'StorageChanges': ('The keys of ``changes``; what is unset stays.', (
         ('allocatable', 'bool', None, (), 'Whether new disks may use this storage unit'),
     )),
-    'TokenSettings': ('What a token allows, and how long; ``gnt-rapi`` has its options from here.', (
+    'TokenSettings': ('Settings of a token; ``gnt-rapi`` has its options from here.', (
         ('permissions', 'list', None, (), 'Allowed requests: read, write, @admin, @operator, @readonly, single ones such as instance.startup or instance.*; a minus sign in front forbids'),
         ('expires', 'float', None, (), 'Time until the token expires, such as 12h, 90d or 26w; by default it never expires'),
         ('group', 'string', None, (), 'Limit the token to the nodes and instances of a node group'),

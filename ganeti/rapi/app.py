@@ -79,7 +79,7 @@ def _make_unsupported(method: str, allowed: str) -> Callable[..., None]:
 
 
 class _Api:
-    """What all requests share."""
+    """Common parts of all requests."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class _Api:
         self._methods = methods
 
     def responder(self, route: Route) -> Callable[..., None]:
-        """What Falcon calls for a request of the route."""
+        """Make the function that Falcon calls for a request of the route."""
         reader = None if route.reads else conditional.target(route, self._methods)
 
         def respond(req: falcon.Request, resp: falcon.Response, **path: str) -> None:
@@ -241,7 +241,7 @@ def _refuse(resp: falcon.Response, status: int, text: str, headers: Mapping[str,
 
 
 class _Every:
-    """What is the same for every request, also for those that no route takes."""
+    """Common steps of every request, also of those that no route takes."""
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         req.env[_BEGIN] = SYSTEM.monotonic()

@@ -175,7 +175,7 @@ class Authenticator:
         return [{"name": "password"}, *self.providers.list_methods()]
 
     def log_in(self, name: str, password: bytes, address: str) -> Backing:
-        """What backs a session that begins with a password; as slow and as strict as a request.
+        """Return the backing for a session by a password; as slow and as strict as a request.
 
         Raises:
             AuthenticationError: the user or the password is wrong.
@@ -188,7 +188,7 @@ class Authenticator:
         return Password(name, "" if line is None else line.fingerprint)
 
     def log_in_by_token(self, text: str, address: str) -> Backing:
-        """What backs a session that begins with a token.
+        """Return the backing for a session by a token.
 
         Raises:
             AuthenticationError: the token is wrong or over.

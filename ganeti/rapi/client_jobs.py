@@ -121,7 +121,7 @@ class JobsClient(ObjectsClient):
         *,
         reconnect: bool = True,
     ) -> Iterator[JsonObject]:
-        """What happens in the cluster, as it happens; ends only with an error, or when closed.
+        """Yield events of the cluster as they happen; ends only with an error, or when closed.
 
         Each event has ``id``, ``time``, ``kind``, ``change``, ``object`` and ``data``; the first
         one has the kind ``start`` and says that nothing is missed from now on. ``away`` says that

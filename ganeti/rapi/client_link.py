@@ -24,7 +24,7 @@ _OK = 200
 
 
 class Error(Exception):
-    """What can go wrong here."""
+    """Base of all errors of the client."""
 
 
 class GanetiApiError(Error):

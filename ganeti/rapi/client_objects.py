@@ -58,7 +58,7 @@ class ObjectsClient:
         return int(self._link.request("GET", "/version"))
 
     def GetFeatures(self) -> list[str]:
-        """What the server can do besides; empty for very old ones."""
+        """List the optional features of the server; empty for very old ones."""
         try:
             return list(self._get("/features"))
         except GanetiApiError as err:

@@ -1,4 +1,4 @@
-"""What is asked of the cluster as a whole: version, features, facts, OS definitions."""
+"""Requests about the cluster as a whole: version, features, facts, OS definitions."""
 
 from __future__ import annotations
 

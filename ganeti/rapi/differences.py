@@ -1,4 +1,4 @@
-"""Where requests differ from the opcodes they stand for; data beside the rule in ``writes``.
+"""Differences of requests from the opcodes they stand for; data beside the rule in ``writes``.
 
 The rule: the path and the query string set parameters of the opcode, the body is an object with
 the others. An argument of the query string is called like its parameter with hyphens.
@@ -28,7 +28,7 @@ def _text(name: str, doc: str, parameter: str = "", **more: Any) -> Arg:
 
 @dataclass(frozen=True)
 class Difference:
-    """What one request has of its own.
+    """Differences of one request.
 
     ``rename`` maps names in the body to parameters, ``fixed`` are parameters nobody can set,
     ``forbidden`` ones that are refused although the opcode has them. ``prepare`` gets the call and

@@ -71,7 +71,7 @@ class _Tls(ldap3.Tls):  # type: ignore[misc]
 
 
 class _Conversation:
-    """What is asked of a directory about one user."""
+    """Questions to a directory about one user."""
 
     def __init__(self, settings: LdapSettings) -> None:
         self._settings = settings

@@ -49,7 +49,7 @@ _HEAD = parking.head(
 
 @dataclass(frozen=True)
 class Wish:
-    """What a reader wants: kinds and objects (none: all), and the id of the last event it has."""
+    """Wish of a reader: kinds and objects (none: all), and the id of the last event it has."""
 
     kinds: frozenset[str] = frozenset()
     objects: frozenset[str] = frozenset()

@@ -56,7 +56,7 @@ def permission_of(method: str, path: str) -> str:
 
 
 def list_permissions(method: str, path: str, access: Iterable[str]) -> frozenset[str]:
-    """What a route asks for: its access list and its single permission; nothing if that is empty.
+    """Permissions for a route: its access list with its single permission; none if that is empty.
 
     ``access`` is the list of the interface (``read``, ``write``), of which one suffices.
     """

@@ -22,7 +22,7 @@ _STRANGE = frozenset({"cross-site", "same-site"})
 
 
 class Door(Protocol):
-    """Who lets in: see :class:`ganeti.rapi.authenticate.Authenticator`."""
+    """Log-in of users: see :class:`ganeti.rapi.authenticate.Authenticator`."""
 
     def log_in(self, name: str, password: bytes, address: str) -> Backing: ...
 
@@ -40,7 +40,7 @@ def cookie_of(secret: str) -> str:
 
 
 def describe(session: Session, identity: Identity) -> JsonObject:
-    """What a page needs to know after log-in, and again when it is reloaded."""
+    """Describe a session for a page, after log-in and when it is loaded again."""
     return {
         "id": session.id,
         "user": identity.name,

@@ -194,7 +194,7 @@ def _check_ldap(settings: LdapSettings) -> None:
 
 
 def _find_line(text: str, keys: list[str]) -> str:
-    """Where a key stands, or the table that it belongs to; for people."""
+    """Find the line of a key, or of the table that it belongs to; for people."""
     table: list[str] = []
     depth, best = 0, 1
     for number, line in enumerate(text.splitlines(), 1):

@@ -114,7 +114,7 @@ class Attempts:
 
 @dataclass
 class _Facts:
-    """What a provider says of itself."""
+    """Facts that a provider publishes about itself."""
 
     authorize: str
     token: str
@@ -142,7 +142,7 @@ class Providers:
         ]
 
     def begin(self, provider: str, address: str) -> tuple[str, str]:
-        """Where to send the browser, and the secret of its cookie.
+        """Begin a log-in; returns the URL to send the browser to, and the secret of its cookie.
 
         Raises:
             Rejected: the provider does not answer, or there is none of this name.
@@ -167,7 +167,7 @@ class Providers:
         return f"{facts.authorize}{joint}{urllib.parse.urlencode(query)}", browser
 
     def finish(self, provider: str, answer: Mapping[str, str], browser: str) -> Provided:
-        """What backs the session of somebody who came back with this answer.
+        """Return the backing of the session of a user who came back with this answer.
 
         Raises:
             Rejected: the answer proves nothing, or the user has no rights here.
@@ -303,7 +303,7 @@ class Providers:
 
 
 def _key(settings: OidcSettings) -> tuple[str, str | None]:
-    """What facts about a provider depend on."""
+    """Settings on which the facts about a provider depend."""
     return settings.issuer, settings.ca_file
 
 

@@ -67,7 +67,7 @@ class Collection:
         return "serial_no" in self.fields
 
     def _version(self, data: bytes) -> str:
-        """What changes with the configuration of an object, from its only row."""
+        """Read the version of the configuration of an object in its only row."""
         row = msgspec.json.decode(data, type=list[list[msgspec.Raw]])[0]
         uuid, serial = (
             bytes(row[self.fields.index(name)]).decode().strip('"')

@@ -1,4 +1,4 @@
-"""What a VNC client says, cut into messages, so that one who may only look types nothing; pure.
+"""Messages of a VNC client, read so that a user who may only look cannot type; pure.
 
 Sources: RFC 6143 (RFB 3.8) and the extensions that noVNC uses.
 """

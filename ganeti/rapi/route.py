@@ -1,4 +1,4 @@
-"""What a route of the remote API is: a row of the table in ``routes``, and one request for it."""
+"""Routes of the remote API, which are rows of the table in ``routes``, and requests for them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Call:
         return bool(self.query.get(name, False))
 
     def name(self) -> str:
-        """What the only or last variable of the path stands for."""
+        """Return the value of the only or last variable of the path."""
         return list(self.path.values())[-1]
 
 

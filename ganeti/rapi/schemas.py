@@ -114,5 +114,5 @@ def record(fields: tuple[str, ...], more: tuple[str, ...] = ()) -> Schema:
 
 
 def listing(names: Schema, objects: Schema) -> Schema:
-    """What a list resource answers: names, or with ``bulk=1`` whole objects."""
+    """Schema of the answer of a list resource: names, or with ``bulk=1`` whole objects."""
     return {"anyOf": [names, {"type": "array", "items": objects}]}

@@ -78,7 +78,7 @@ def render(client: Client) -> bytes:
 
 @dataclass(frozen=True)
 class Text:
-    """What a scrape gets; packed once, so that each of many scrapers costs nothing more."""
+    """Answer to scrapes; packed once, so that each of many scrapers costs nothing more."""
 
     #: without the new line at its end, which answers get
     plain: bytes

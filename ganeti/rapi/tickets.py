@@ -19,7 +19,7 @@ MOST_OF_USER, MOST = 50, 1000
 
 @dataclass(frozen=True)
 class Ticket:
-    """What may be opened: ``kind`` is serial or vnc, ``mode`` is control or view."""
+    """Ticket for one console: ``kind`` is serial or vnc, ``mode`` is control or view."""
 
     instance: str
     kind: str

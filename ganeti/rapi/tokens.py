@@ -28,7 +28,7 @@ _MODE = 0o600
 
 
 class TokenSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a token allows, and how long; ``gnt-rapi`` has its options from here."""
+    """Settings of a token; ``gnt-rapi`` has its options from here."""
 
     permissions: Annotated[
         list[str],

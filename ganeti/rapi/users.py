@@ -47,7 +47,7 @@ class User:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a line; ``broken`` when the line was meant to be a user."""
+    """Problem of a line; ``broken`` when the line was meant to be a user."""
 
     line: int
     text: str
