@@ -172,7 +172,7 @@ def disk_env(index: int, disk: Disk) -> JsonObject:
 
 
 def _place_env(config: Config, prefix: str, disk: Disk) -> JsonObject:
-    """Where an existing disk is; which variables there are depends on its template."""
+    """Variables for the place of an existing disk; its template determines their names."""
     env: JsonObject = {f"{prefix}_DEV_TYPE": disk.dev_type}
     if drbd.is_drbd(disk) and len(disk.children) == 2:
         first, second, port, first_minor, second_minor, _secret = disk.logical_id

@@ -41,7 +41,7 @@ Finding = Generator[Need, None, T]
 
 @dataclass(frozen=True)
 class Hooks:
-    """Where the hooks of an operation lie and on which nodes they run (uuids)."""
+    """Hooks of an operation: their directory, and the nodes on which they run (uuids)."""
 
     path: str
     object_type: str

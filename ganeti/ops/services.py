@@ -71,4 +71,4 @@ class Services(Protocol):
         """Whether a job is over, or no longer known."""
 
     def note_findings(self, part: str, findings: Sequence[Finding]) -> None:
-        """What a verification of a part (uuid of a group; empty: the configuration) found."""
+        """Note the findings of a verification of a group (uuid; empty: the configuration)."""

@@ -155,7 +155,7 @@ def place_many(
 
 
 def _make_claim(new: NewInstance, nodes: Sequence[Node]) -> Claim:
-    """What a new instance takes of the nodes that a program chose."""
+    """Make the claim of a new instance on the nodes that a program chose."""
     names = tuple(node.name for node in nodes)
     return Claim(new.name, names, (new.place_on(names),))
 
@@ -230,7 +230,7 @@ def run(ctx: Context, name: str, text: str, extra: Mapping[str, object] | None =
 
 
 def _run_program(ctx: Context, text: str, params: Mapping[str, object]) -> str:
-    """What the program ``hail`` answers, which decides as the built-in allocator does."""
+    """Return the output of the program ``hail``, which decides as the built-in allocator does."""
     options = [f"--{key}" if value is None else f"--{key}={value}" for key, value in params.items()]
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=ctx.paths.run) as file:
         file.write(text)

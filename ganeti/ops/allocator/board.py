@@ -48,7 +48,7 @@ class View:
         )
 
     def layout(self, group: NodeGroup | facts.Group) -> Layout:
-        """Where the instances of a node group are. Loads numpy when nobody has yet."""
+        """Return the places of the instances of a node group. Loads numpy when nobody has yet."""
         return self._boards.layout(self.cluster, group.uuid, self.answers.unit)
 
     def refresh(self, ctx: Context) -> View:

@@ -232,7 +232,7 @@ def _claim_moves(ctx: Context, cluster: Cluster, found: Relocations) -> None:
 
 
 def _move_claim(item: facts.Instance, nodes: tuple[str, ...]) -> Claim:
-    """What a move needs on the new nodes, beyond what the instance has there already."""
+    """Make the claim of a move on the new nodes, without what the instance has there already."""
     takes = []
     for node in nodes:
         runs = node == nodes[0] != item.primary

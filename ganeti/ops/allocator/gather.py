@@ -24,7 +24,7 @@ PATIENCE = 60.0
 
 
 def ask_nodes(ctx: Context, template: str = "", config: Config | None = None) -> Answers:
-    """What the nodes say now; those that do not answer are left out, with a warning.
+    """Ask the nodes for their facts; those that do not answer are left out, with a warning.
 
     ``template`` tells which storage matters; without one it is that of the first template that is
     enabled. Blocks for two calls to all nodes that are online, at most :data:`PATIENCE` seconds.
@@ -83,7 +83,7 @@ def describe(
 
 
 def _units(config: Config, node: Node, template: str) -> list[Unit]:
-    """What to ask a node about: the storage that matters, and its spindles if it is exclusive."""
+    """Storage units to ask a node about: the one that matters; spindles if it is exclusive."""
     unit = storage_unit(config.cluster, template)
     if unit is None:
         return []

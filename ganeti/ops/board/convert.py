@@ -187,7 +187,7 @@ def _node(
 
 
 def count_free_memory(node_facts: NodeFacts, running: Mapping[str, int]) -> int:
-    """What the hypervisor has free, without what its running instances may still take."""
+    """Free memory of the hypervisor in MiB, without what its running instances may still take."""
     free = node_facts.number("memory_free")
     now = node_facts.running
     for name, memory in running.items():

@@ -64,7 +64,7 @@ class Boards:
             return made
 
     def list_claimed(self, config: Config, job_id: int) -> list[facts.Instance]:
-        """What other jobs than this one were given and the configuration does not have yet."""
+        """Claims of other jobs, as instances that the configuration does not have yet."""
         with self._mutex:
             claims = self._claims.list_open(config, job_id)
         return [item for claim in claims for item in claim.takes]

@@ -105,7 +105,7 @@ class ClusterSetParams(
         return found
 
     def _node_problems(self, config: Config, after: Config) -> Iterator[str]:
-        """What nodes have against the new settings."""
+        """Problems of nodes with the new settings."""
         nodes = [node for node in config.online_nodes() if node.vm_capable]
         rpc, new = self.ctx.rpc, after.cluster
         script = self.ctx.paths.master_ip_script
@@ -290,7 +290,7 @@ def _removes_something(config: Config, op: OpClusterSetParams) -> bool:
 
 
 def _failures(answers: dict[NodeUuid, Answer[Any]]) -> Iterator[str]:
-    """What failed calls say; nodes that say the same share a text."""
+    """Errors of failed calls; nodes with the same error share a text."""
     same: dict[str, list[str]] = {}
     for answer in answers.values():
         if answer.error is not None:

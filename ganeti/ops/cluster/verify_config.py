@@ -94,7 +94,7 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
 
 
 def _repair(instance: Instance) -> str:
-    """What is left of an interrupted creation, and what puts it right."""
+    """Explain an interrupted creation, with the commands that repair it."""
     handle = instance.handle
     if instance.removable_only:
         return (

@@ -236,7 +236,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         shared.judge_ssconf(report, config, ctx.paths, sent, checksums)
 
     def _ask_master(self, config: Config, report: Report, check: str, argument: object) -> object:
-        """What the master node answers to one check; None if it does not, which is reported."""
+        """Ask the master node for one check; None if it does not answer, which is reported."""
         answers = self.ctx.rpc.call_many(
             [config.master],
             NodeCalls.node_verify,
@@ -292,7 +292,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
     def _ask_about(
         self, config: Config, report: Report, places: list[Place], method: Callable[..., list[T]]
     ) -> Iterator[tuple[Place, T]]:
-        """What nodes say of disks; a node that does not answer is reported."""
+        """Ask nodes about disks; a node that does not answer is reported."""
         wanted: dict[NodeUuid, list[Place]] = {}
         for place in places:
             wanted.setdefault(place[0].uuid, []).append(place)

@@ -21,7 +21,7 @@ from ganeti.ops.targets.instance import PlannedInstanceOperation
 
 @dataclass(frozen=True)
 class _Plan:
-    """What to do; without a failover the instance is only looked for (``--cleanup``)."""
+    """Plan of the job; without a failover the instance is only looked for (``--cleanup``)."""
 
     failover: failover.Failover | third_node.ThirdNodeFailover | None
     #: uuids of the secondary nodes before it

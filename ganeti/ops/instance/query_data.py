@@ -176,7 +176,7 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], Js
 
 
 def _reservation(item: Instance) -> JsonObject:
-    """What only a forthcoming instance has."""
+    """Members that only a forthcoming instance has."""
     if not item.forthcoming:
         return {}
     kept = item.reservation

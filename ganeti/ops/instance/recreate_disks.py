@@ -97,7 +97,7 @@ class InstanceRecreateDisks(
         return _Plan(nodes, new, leftovers)
 
     def _target_nodes(self, current: list[Disk], wanted: dict[int, DiskParams]) -> list[Node]:
-        """Where the disks are made, the primary node first."""
+        """Nodes on which the disks are made, the primary node first."""
         config = self.ctx.config
         given = self.found
         old = [config.nodes[uuid] for uuid in config.instance_nodes(self.instance)]

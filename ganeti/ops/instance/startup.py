@@ -19,7 +19,7 @@ from ganeti.ops.targets.instance import PlannedInstanceOperation
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is done, with the parameters that hold for this start only."""
+    """Plan of a start, with the parameters that hold for this start only."""
 
     hvparams: JsonObject
     beparams: JsonObject

@@ -1,1 +1,1 @@
-"""What operations on instances do when the instance is a reservation."""
+"""Operations on instances for the case that the instance is a reservation."""

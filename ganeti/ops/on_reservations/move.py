@@ -39,7 +39,7 @@ class _Found:
 
 
 class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any]):
-    """What all moves of a reservation share; a subclass says where to."""
+    """Base of all moves of a reservation; a subclass names the nodes."""
 
     def instance_of(self) -> tuple[str, str | None]:
         return getattr(self.op, "instance_name"), getattr(self.op, "instance_uuid", None)  # noqa: B009

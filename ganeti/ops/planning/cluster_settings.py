@@ -79,7 +79,7 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
 
 
 def _find_limits(op: OpClusterSetParams) -> list[str]:
-    """What the user should know of settings that do less than their names say."""
+    """Notes for the user about settings that do less than their names say."""
     notes = []
     if op.maintain_node_health:
         notes.append(

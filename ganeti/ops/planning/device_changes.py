@@ -117,7 +117,7 @@ def _apply_one(what: str, items: list[D], change: Change[P], maker: Maker[D, P])
 
 
 def place(what: str, items: Sequence[Named], item: int | str) -> int:
-    """Where a device is, by index (-1: the last one), name or uuid; OpPrereqError if nowhere."""
+    """Find the index of a device by index (-1: the last one), name or uuid; OpPrereqError."""
     if isinstance(item, int) or item.lstrip("-").isdigit():
         number = int(item)
         index = len(items) - 1 if number == -1 else number
@@ -136,7 +136,7 @@ def place(what: str, items: Sequence[Named], item: int | str) -> int:
 
 
 def _find_new_index(what: str, items: Sequence[object], item: int | str) -> int:
-    """Where a new device goes: -1 is behind the last one."""
+    """Return the index for a new device: -1 is behind the last one."""
     if isinstance(item, str) and not item.lstrip("-").isdigit():
         raise errors.make_invalid_error(
             f"a new {what} is given a place by its index, not by the name '{item}'"

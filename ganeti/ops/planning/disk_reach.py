@@ -14,7 +14,7 @@ from ganeti.storage.registry import TEMPLATES
 
 
 class Reach(Enum):
-    """Where the data of an instance can be used."""
+    """Nodes on which the data of an instance can be used."""
 
     #: on every node (shared storage, or no disks at all)
     ANYWHERE = "any node"
@@ -25,7 +25,7 @@ class Reach(Enum):
 
 
 def reach(config: Config, instance: Instance) -> Reach:
-    """Where an instance can run without its data being copied."""
+    """Return the nodes on which an instance can run without its data being copied."""
     traits = [
         TEMPLATES.get(disk.dev_type).traits
         for disk in config.disks_of(instance)
@@ -104,7 +104,7 @@ def choose_other_groups(
 
 
 def _explain_fixed(config: Config, instance: Instance) -> str:
-    """What keeps an instance on its node, and what can be done."""
+    """Explain which disks keep an instance on its node, and what can be done."""
     disks = config.disks_of(instance)
     traits = {
         disk.uuid: TEMPLATES.get(disk.dev_type).traits

@@ -1,4 +1,4 @@
-"""What is asked of an export, and whether it makes sense. Reads only."""
+"""Checks of the request for an export. Reads only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node remembers of its death: from the proof until it comes back. Pure."""
+"""Record of the death of a node: from the proof until it comes back. Pure."""
 
 from __future__ import annotations
 

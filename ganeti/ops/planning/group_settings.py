@@ -1,4 +1,4 @@
-"""What node groups may be called, and what a change of their parameters comes to. Pure."""
+"""Names of node groups, and the results of changes of their parameters. Pure."""
 
 from __future__ import annotations
 

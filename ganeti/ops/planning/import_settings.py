@@ -1,4 +1,4 @@
-"""What a new instance takes from an export: everything that the request leaves open. Pure."""
+"""Settings of a new instance from an export: everything that the request leaves open. Pure."""
 
 from __future__ import annotations
 

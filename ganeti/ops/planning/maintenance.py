@@ -1,4 +1,4 @@
-"""What a node in maintenance remembers: whether it was drained, and which instances left it. Pure.
+"""Record of a node in maintenance: whether it was drained, and which instances left it. Pure.
 
 It is in the configuration, so that another master brings them back as well.
 """
@@ -23,7 +23,7 @@ def set_drained(config: Config, nodes: Iterable[Node], now: float, *, drained: b
 
 
 def make_record(config: Config, node: Node, entries: Iterable[Entry]) -> JsonObject:
-    """What the node is to remember; what it remembers already stays."""
+    """Make the record of a node; entries that it has already stay."""
     before = node.maintenance or {"drained": node.drained, "instances": {}}
     known = dict(before["instances"])
     for entry in entries:
@@ -40,9 +40,9 @@ def _uuids(config: Config, names: Iterable[str]) -> list[str]:
 
 
 def homes(config: Config, nodes: Iterable[Node]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Where instances came from (names of nodes by instance), and those that stay with the reason.
+    """Old nodes of instances that come back, by instance; and those that stay, with the reason.
 
-    Whoever was moved by somebody else since, or removed, does not come back.
+    An instance that was moved by somebody else since, or removed, does not come back.
     """
     found: dict[str, list[str]] = {}
     stay: dict[str, str] = {}

@@ -43,7 +43,7 @@ class Source(Enum):
 
 
 class Verdict(Enum):
-    """Where the instance belongs from now on."""
+    """Node to which the instance belongs from now on."""
 
     SOURCE = "runs on the source"
     TARGET = "runs on the target"

@@ -1,4 +1,4 @@
-"""What a reservation still needs before it can become an instance. Pure."""
+"""Attributes that a reservation still needs before it can become an instance. Pure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def has_disks(instance: Instance) -> bool:
 
 
 def find_missing_without_os(instance: Instance) -> Attribute:
-    """What is missing in an instance without OS that is to be installed."""
+    """Missing attribute of an instance without OS that is to be installed."""
     return Attribute(
         "an OS", f"gnt-instance modify --os-type OS {instance.handle}, or --no-install"
     )

@@ -1,4 +1,4 @@
-"""What networks may be called, and what their parameters come to. Pure."""
+"""Names of networks, and the results of their parameters. Pure."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def change_network(network: Network, op: OpNetworkSetParams) -> Network:
 
 
 def notes(network: Network, op: OpNetworkSetParams) -> Iterator[str]:
-    """What the user should know about the addresses of a change."""
+    """Notes for the user about the addresses of a change."""
     for address in op.add_reserved_ips or ():
         if address_pool.is_external(network, address):
             yield f"IP address {address} is reserved already"

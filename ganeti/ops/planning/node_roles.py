@@ -1,4 +1,4 @@
-"""What a change of a node's role comes to: which flags change, who else is promoted. Pure."""
+"""Result of a change of a node's role: flags that change, and nodes to be promoted. Pure."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _choose_substitutes(
     among: Collection[str] | None,
     notes: list[str],
 ) -> tuple[NodeUuid, ...]:
-    """Who becomes a candidate in place of a demoted node."""
+    """Choose the nodes that become candidates in place of a demoted node."""
     lacking = candidates.choose_promotions(config, without={node.uuid})
     if not lacking:
         return ()

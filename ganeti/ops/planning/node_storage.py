@@ -1,4 +1,4 @@
-"""What operations on the storage of nodes share."""
+"""Common parts of operations on the storage of nodes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def default_type(config: Config) -> StorageType:
 
 
 def unit_args(config: Config, kind: StorageType) -> list[object]:
-    """What a node must be told to find the units of a type."""
+    """Arguments by which a node finds the units of a type."""
     cluster = config.cluster
     setting = traits_of(kind).directory if kind in TEMPLATES else ""
     if not setting:

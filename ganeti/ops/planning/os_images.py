@@ -34,7 +34,7 @@ def find(config: Config, text: str) -> Image | str:
 def find_for_disk(
     config: Config, osparams: Mapping[str, object], disks: Sequence[Disk]
 ) -> Image | str | None:
-    """What ``os-image`` puts on the first disk, None without it.
+    """Find the image that ``os-image`` puts on the first disk; None without it.
 
     Raises:
         OpPrereqError: as :func:`find`; or there is no disk that can hold it.
@@ -51,7 +51,7 @@ def find_for_disk(
 
 
 def find_helper(config: Config, hypervisor: str, parameter: str) -> Image | str:
-    """What a helper guest of a hypervisor is started from.
+    """Find the image from which a helper guest of a hypervisor is started.
 
     ``parameter`` is that of the cluster, ``install_image`` or ``zeroing_image``.
 

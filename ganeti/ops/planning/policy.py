@@ -16,7 +16,7 @@ def shape(
     disks: Sequence[Disk] | None = None,
     template: str | None = None,
 ) -> ipolicy.Shape:
-    """What a policy compares of an instance, with other disks than it has if they are given.
+    """Shape of an instance for a policy, with other disks than it has if they are given.
 
     ``template`` is the one that all disks are going to have.
     """
@@ -35,7 +35,7 @@ def shape(
 
 
 def violations(config: Config, instance: Instance) -> list[str]:
-    """What an instance breaks of the policy of its primary node's group."""
+    """Violations by an instance of the policy of its primary node's group."""
     node = config.nodes.get(instance.primary_node)
     if node is None:
         return []

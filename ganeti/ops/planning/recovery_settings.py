@@ -24,7 +24,7 @@ _NEW_MASTER = 25
 
 
 def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> JsonObject:
-    """What the cluster does by itself when a master or a node is silent.
+    """Settings of recovery for a silent master or node, from a request.
 
     0 is stored as None, and so is a vote of the nodes.
     """

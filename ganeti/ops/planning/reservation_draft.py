@@ -1,4 +1,4 @@
-"""What a reservation will be in the configuration, from what was requested.
+"""Draft of a reservation for the configuration, from the request.
 
 Reads the configuration and reserves addresses and minors for the job; touches no node.
 """
@@ -219,7 +219,7 @@ def check_spindles(
 
 
 def request_of(disk: Disk) -> DiskParams:
-    """What has to be requested to get such a disk at another place."""
+    """Make the request for such a disk at another place."""
     later = dict(disk.params or {}) if not disk.logical_id else {}
     known = {key: later.pop(key) for key in _LATER if key in later}
     return DiskParams(

@@ -13,7 +13,7 @@ def find(instance: Instance) -> UnfinishedRestore | None:
 
 
 def explain(instance: Instance) -> str | None:
-    """What is wrong with the disks, and the commands that put it right; None: nothing."""
+    """Explain an unfinished restore, with the commands that repair it; None: there is none."""
     found = find(instance)
     if found is None:
         return None
@@ -38,14 +38,14 @@ def check_complete(instance: Instance) -> None:
 
 
 def combine(known: UnfinishedRestore | None, new: UnfinishedRestore) -> UnfinishedRestore:
-    """What the disks have a part of while ``new`` is written to them."""
+    """Return the record of the unfinished restore while ``new`` is written to the disks."""
     if known is None or new.disk is None or known.disk == new.disk:
         return new
     return UnfinishedRestore(backup=known.backup, repository=known.repository)
 
 
 def subtract(known: UnfinishedRestore | None, disk: int | None) -> UnfinishedRestore | None:
-    """What the disks have only a part of when one of them, or all (None), were written."""
+    """Return the record that is left after one disk, or all (None), were written."""
     if known is None or disk is None or known.disk == disk:
         return None
     return known

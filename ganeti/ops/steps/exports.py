@@ -42,7 +42,7 @@ def hint(name: str, found: Found) -> str:
 
 
 def read(ctx: Context, node: Node, path: str) -> ExportConfig:
-    """What an export on a node says; OpPrereqError when there is none that can be read."""
+    """Read ``config.ini`` of an export on a node; OpPrereqError when that is not possible."""
     try:
         text = ctx.rpc.call_one(node, NodeCalls.export_info, path)
     except errors.RpcError:

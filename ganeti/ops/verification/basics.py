@@ -13,7 +13,7 @@ from ganeti.ops.verification.report import Report
 
 
 def checks(hypervisors: list[str], nodes: list[Node]) -> JsonObject:
-    """What each node is asked."""
+    """Return the checks for each node, with their arguments."""
     return {
         "version": None,
         "time": None,

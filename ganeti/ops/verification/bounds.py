@@ -19,7 +19,7 @@ _CHECK = "file-storage-bounds"
 
 
 def checks(config: Config) -> JsonObject:
-    """What to ask the nodes; nothing when the cluster keeps no disks in files."""
+    """Return the checks for the nodes; none when the cluster keeps no disks in files."""
     enabled = config.cluster.enabled_disk_templates
     return {_CHECK: None} if any(traits_of(name).file_based for name in enabled) else {}
 

@@ -19,7 +19,7 @@ Users = Mapping[str, Mapping[str, list[str]]]
 
 
 def checks(config: Config, nodes: Iterable[Node]) -> JsonObject:
-    """What to ask the nodes of a group; nothing when no instance needs a bridge there."""
+    """Return the checks for the nodes of a group; none when no instance needs a bridge there."""
     users = _users(config)
     names = {name for node in nodes for name in users.get(node.uuid, ())}
     return {bridges.CHECK: sorted(names)} if names else {}

@@ -18,7 +18,7 @@ _CHECK = "certificates"
 
 
 def checks(paths: Paths) -> JsonObject:
-    """What to ask the nodes; nothing when the master has no authority to compare with."""
+    """Return the checks for the nodes; none when the master has no authority to compare with."""
     try:
         return {_CHECK: paths.ca_cert.read_text(encoding="ascii")}
     except (OSError, ValueError):  # reported by :func:`authority`

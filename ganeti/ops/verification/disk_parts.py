@@ -1,4 +1,4 @@
-"""Where the disks of a node group have their parts."""
+"""Places of the disks of a node group and of their parts."""
 
 from __future__ import annotations
 

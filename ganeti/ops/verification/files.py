@@ -21,7 +21,7 @@ _CHECK = "file-disks"
 
 
 def checks(config: Config) -> JsonObject:
-    """What to ask the nodes; nothing when the cluster keeps no disks in files."""
+    """Return the checks for the nodes; none when the cluster keeps no disks in files."""
     kinds = {str(disk.dev_type) for disk in config.disks.values()}
     kinds.update(config.cluster.enabled_disk_templates)
     used = any(kind in TEMPLATES and TEMPLATES.get(kind).traits.file_based for kind in kinds)
@@ -58,7 +58,7 @@ def orphans(
 
 
 def remedy(disk: Disk, owner: Instance | None, answers: Answers) -> str:
-    """What to do about a disk that is missing on the node with these answers."""
+    """Advice for a disk that is missing on the node with these answers."""
     forget = (
         f"gnt-disk remove {disk.uuid} forgets it"
         if owner is None

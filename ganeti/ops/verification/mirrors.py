@@ -30,7 +30,7 @@ _LOCAL_STATES: Mapping[int, str] = {
 
 
 def checks(config: Config) -> JsonObject:
-    """What to ask nodes; nothing when the cluster does not use DRBD."""
+    """Return the checks for nodes; none when the cluster does not use DRBD."""
     used = drbd.is_enabled(config.cluster.enabled_disk_templates)
     if not used and not any(drbd.disks(config)):
         return {}

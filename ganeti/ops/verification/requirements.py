@@ -30,7 +30,7 @@ _DIRECTORIES: Mapping[str, tuple[str, str]] = {
 
 
 def checks(config: Config, paths: Paths, nodes: Iterable[Node]) -> JsonObject:
-    """What to ask nodes."""
+    """Return the checks for nodes, with their arguments."""
     enabled = config.cluster.enabled_disk_templates
     asked: JsonObject = {"nodesetup": None}
     used = [traits_of(name) for name in enabled]

@@ -67,7 +67,7 @@ def judge(
 def _differences(
     wanted: str | None, has: Mapping[str, str | None], must: Collection[str]
 ) -> Iterable[str]:
-    """What is wrong with one file, whose checksums are given by node; a text for each."""
+    """Problems of one file, whose checksums are given by node; a text for each."""
     extra = sorted(name for name, found in has.items() if found and name not in must)
     if wanted is None:
         left = sorted(name for name in must if has[name])

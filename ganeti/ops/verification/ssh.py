@@ -17,7 +17,7 @@ SETUP, CLUTTER = "ssh-setup", "ssh-clutter"
 
 
 def checks(config: Config, stored: Keys, *, clutter: bool) -> JsonObject:
-    """What to ask nodes; ``stored`` are the keys that the master knows."""
+    """Return the checks for nodes; ``stored`` are the keys that the master knows."""
     plan = ssh_keys.decide(config, stored, {})
     names = {
         identify(key): config.nodes[uuid].name for uuid, keys in plan.public.items() for key in keys

@@ -25,7 +25,7 @@ Answers = Mapping[str, Any]
 
 
 def checks(config: Config, nodes: Iterable[Node]) -> JsonObject:
-    """What to ask the nodes of a group; nothing when the cluster does not use LVM."""
+    """Return the checks for the nodes of a group; none when the cluster does not use LVM."""
     enabled = set(config.cluster.enabled_disk_templates)
     groups = sorted(volumes.groups(config))
     if not groups or not (enabled & volume_templates() or _has_volumes(config)):

@@ -31,7 +31,7 @@ _REASON = "cluster-renew-crypto"
 
 @dataclass(frozen=True)
 class _New:
-    """What was made for one node."""
+    """New certificates for one node."""
 
     server: certs.Credential
     client: certs.Credential
@@ -60,7 +60,7 @@ def _authorities(paths: Paths) -> list[bytes]:
 
 @dataclass(frozen=True)
 class Due:
-    """What ends so soon that it is replaced."""
+    """Certificates that end so soon that they are replaced."""
 
     authority: bool
     #: names of nodes

@@ -31,7 +31,7 @@ def is_alive(ctx: Context, node: Node) -> bool:
 
 @dataclass(frozen=True)
 class Device:
-    """What switches a node off, and says whether it is off. Its program runs on the master node."""
+    """Device that switches a node off, and tells whether it is off; runs on the master node."""
 
     rung: Rung
     #: how messages call it
@@ -68,7 +68,7 @@ class Device:
 
 
 def find_devices(ctx: Context, node: Node, timeout: int) -> list[Device]:
-    """What can switch the node off, in the order in which it is tried."""
+    """Devices that can switch the node off, in the order in which they are tried."""
     devices = list_devices(ctx.config.ndparams(node))
     return [Device(rung, name, node, timeout) for rung, name in devices.items()]
 
@@ -76,7 +76,7 @@ def find_devices(ctx: Context, node: Node, timeout: int) -> list[Device]:
 def prove(
     ctx: Context, node: Node, devices: list[Device], lease: LeaseEnd, *, confirmed: bool
 ) -> str:
-    """What proves that the node is dead; waits for the end of its lease.
+    """Prove that the node is dead, and return the proof; waits for the end of its lease.
 
     Raises:
         OpExecError: nothing does; the text says what each device said.

@@ -10,7 +10,7 @@ from ganeti.rpc.objects import MasterNetwork
 
 
 def network(config: Config) -> MasterNetwork:
-    """What the master node must know of the address."""
+    """Address of the master with its settings, for the master node."""
     cluster = config.cluster
     return MasterNetwork(
         uuid=cluster.master_node,

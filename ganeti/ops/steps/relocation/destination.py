@@ -1,4 +1,4 @@
-"""What all moves to another node share: the choice of the node, its checks, the record."""
+"""Common parts of moves to another node: the choice of the node, its checks, the record."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Request(Protocol):
 
 
 class Destination:
-    """Where an instance goes: known from the start, or chosen by an allocator once locked."""
+    """New node of an instance: known from the start, or chosen by an allocator once locked."""
 
     def __init__(
         self, ctx: Context, instance: Instance, request: Request, *, sends_disks: bool = False

@@ -142,7 +142,7 @@ class Migration:
         return self._settle()
 
     def _settle(self) -> tuple[Settlement, Verdict]:
-        """What remains to be done on both nodes after the end, or after a failure."""
+        """Settle the migration on both nodes after the end, or after a failure."""
         settlement = Settlement(
             self._ctx,
             self._instance,
@@ -235,7 +235,7 @@ def line(found: MigrationStatus) -> str:
 
 
 def summary(found: MigrationStatus) -> str:
-    """What the transfer took; the guest continues at the target when that has recorded it."""
+    """Size and time of the transfer; the guest continues when the target has recorded it."""
     sent, seconds = (found.transferred_ram or 0) >> 20, (found.total_time or 0) / 1000
     pause = "" if found.downtime is None else f", paused for {found.downtime} ms of that"
     return f"* memory transferred: {sent} MiB in {seconds:.1f} s{pause}"

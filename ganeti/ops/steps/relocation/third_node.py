@@ -83,7 +83,7 @@ class Preparation:
     # check -------------------------------------------------------------------------------
 
     def check(self) -> ThirdNodeFailover:
-        """What can be run; reads only. OpPrereqError says what stands against it."""
+        """Make the failover that can be run; reads only. OpPrereqError tells the obstacle."""
         ctx, op = self.ctx, self.op
         config = ctx.config
         instance = config.instances[self.uuid]

@@ -147,7 +147,7 @@ class Batch:
     # check and record --------------------------------------------------------------------
 
     def check(self) -> list[Drafted]:
-        """What is recorded; OpPrereqError, ReservationError, ParameterError: it does not fit."""
+        """Draft the reservations; OpPrereqError, ReservationError, ParameterError: no fit."""
         ctx = self._ctx
         found = [
             reservation_draft.draft(ctx, item.op, item.uuid, item.nodes, self._reservation)

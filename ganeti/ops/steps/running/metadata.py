@@ -1,4 +1,4 @@
-"""What a guest may read of its instance, as its node keeps it."""
+"""Metadata that a guest may read of its instance, as its node keeps it."""
 
 from __future__ import annotations
 

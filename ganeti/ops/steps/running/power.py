@@ -44,7 +44,7 @@ def accepts_offline_node(ctx: Context, instance: Instance, *, accept: bool) -> b
 
 
 def query_running(ctx: Context, instance: Instance) -> InstanceInfo | None:
-    """What the primary node says of the instance, None when it does not run there."""
+    """Ask the primary node about the guest of the instance; None when it does not run there."""
     node = primary(ctx, instance)
     hypervisor = str(instance.real_hypervisor)
     params = ctx.config.cluster.hvparams.get(hypervisor, {})

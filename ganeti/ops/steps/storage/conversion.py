@@ -195,7 +195,7 @@ def _plan_part(
     *,
     running: bool,
 ) -> Part:
-    """What takes the place of a disk: with its uuid, name and tags."""
+    """Plan the disk that replaces another one: with its uuid, name and tags."""
     way = way_of(old.dev_type, layout.kind, running=running)
     if way is Way.STAY:
         return Part(way, old, old)
@@ -237,7 +237,7 @@ def _extract_data(old: Disk, primary: NodeUuid) -> Disk:
 
 
 def _list_disks_to_make(conversion: Conversion) -> list[Disk]:
-    """What is really new of the new disks, for the question of space. Pure."""
+    """List the parts of the new disks that take space. Pure."""
     built = [child for part in conversion.select(Way.PUT_ON) for child in part.new.children[1:]]
     return [*built, *_list_new_disks(conversion.select(Way.COPY))]
 

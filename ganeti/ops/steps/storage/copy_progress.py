@@ -83,7 +83,7 @@ def follow(
 
 
 def ask_again(ctx: Context, ask: Callable[[], T]) -> T:
-    """What a node answers, also when some questions in a row have no answer."""
+    """Return the answer of a node, also when some questions in a row have no answer."""
     failed = 0
     while True:
         try:

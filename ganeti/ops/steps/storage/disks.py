@@ -35,7 +35,7 @@ Device = tuple[str, str, str]
 
 
 def traits(disk: Disk) -> Traits:
-    """What the template of a disk can do."""
+    """Return the traits of the template of a disk."""
     return TEMPLATES.get(disk.real_template).traits
 
 
@@ -146,7 +146,7 @@ def create_part(
 
 
 def label(instance: Instance) -> str:
-    """What is noted beside the data of an instance's disks, as a tag of a volume."""
+    """Return the tag that marks the volumes of an instance's disks."""
     return f"originstname+{instance.name}"
 
 

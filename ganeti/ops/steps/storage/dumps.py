@@ -162,7 +162,7 @@ def _read_progress(status: ImportExportStatus | None) -> tuple[int, int]:
 
 
 def _make_error(ctx: Context, ends: Sequence[End]) -> errors.OpExecError:
-    """What all ends say; the one that failed by itself says most."""
+    """Make the error with the texts of all ends; the end that failed by itself tells most."""
     found: list[str] = []
     for end in ends:
         try:

@@ -46,7 +46,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class State:
-    """What was seen of all disks at one time."""
+    """State of the synchronisation of all disks at one time."""
 
     #: names of disks that are being synchronised -> percent done, 0 when the node does not say
     running: dict[str, float]
