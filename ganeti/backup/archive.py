@@ -313,8 +313,8 @@ def find_garbage(
 ) -> set[str]:
     """Names of what no backup needs when those that are ``gone`` are removed. Pure.
 
-    What is newer than the newest backup may be one that is being made. Streams stay while it is not
-    known what a damaged backup is built on.
+    Names newer than the newest backup stay: they may be of one that is being made. Streams stay
+    while it is not known what a damaged backup is built on.
     """
     kept = [manifest for manifest in manifests if manifest.id not in gone]
     damaged = any(manifest.damage for manifest in kept)

@@ -43,7 +43,7 @@ def build_argv(
 def offer(target: str, format: str, work: Path) -> Iterator[Path]:
     """A socket by which one client reads and writes a file, which stays as it is.
 
-    What is written is lost at the end; until then it is in a file of ``work`` that has no name. The
+    Written data is lost at the end; until then it is in a file of ``work`` that has no name. The
     server ends when its client leaves.
 
     Raises:

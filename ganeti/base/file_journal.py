@@ -62,7 +62,7 @@ class FileJournal:
             self._catch_up()
 
     def close(self) -> None:
-        """Let go of the journal; idempotent. What the files do not have yet stays in it."""
+        """Let go of the journal; idempotent. Contents that the files do not have yet stay in it."""
         with self._catching_up, self._lock:
             self._journal.close()
 

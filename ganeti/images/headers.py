@@ -159,7 +159,7 @@ def _check_extensions(head: bytes, place: int) -> None:
 
 
 def _check_vmdk(head: bytes, read: Callable[[int, int], bytes]) -> int:
-    """Bytes of the disk. What the text inside names is what QEMU opens."""
+    """Bytes of the disk. QEMU opens the files that the text inside names."""
     if len(head) < _SECTOR:
         raise make_refusal("its header is cut off")
     _magic, version, _flags, capacity, _grain, place, length = _VMDK_HEAD.unpack_from(head)

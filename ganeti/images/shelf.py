@@ -1,6 +1,6 @@
 """Directories with files of images: those that a node keeps, and its cache of others.
 
-A file has the name of the image's UUID. What is not complete has another suffix, or lies in a
+A file has the name of the image's UUID. An incomplete file has another suffix, or lies in a
 directory of its own that is emptied when the node daemon starts.
 """
 

@@ -1,7 +1,7 @@
 """A filter rule as code: its predicates as functions, its action as a value. Pure.
 
-A predicate is ``[kind, filter]``; the filter has the JSON form of ``ganeti.filters``. What the
-kinds look at:
+A predicate is ``[kind, filter]``; the filter has the JSON form of ``ganeti.filters``. The
+kinds compare:
 
 ``jobid``
     the field ``id``, compared with a number or with the word ``watermark``;

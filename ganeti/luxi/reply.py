@@ -128,7 +128,7 @@ class Quick(Protocol):
     """Finds what answers a request, if that takes so little that the I/O thread may do it.
 
     It depends on the arguments alone, as the function that it returns is used for all requests with
-    the same bytes, and does not raise. What the function raises, the handler is asked again.
+    the same bytes, and does not raise. When the function raises, the handler is asked again.
     """
 
     def __call__(self, method: str, args: JsonObject) -> Callable[[], object] | None: ...

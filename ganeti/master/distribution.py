@@ -82,8 +82,8 @@ class Distribution:
     def hold_sent(self) -> Iterator[Mapping[str, str]]:
         """The facts that nodes were sent last, by key; no other round begins while this is held.
 
-        What is still to be sent is sent first: nodes that did not answer last time get another
-        chance now, not only after the next wait.
+        Facts that are still to be sent are sent first: nodes that did not answer last time get
+        another chance now, not only after the next wait.
         """
         with self._round:
             self._send(force=False)

@@ -60,7 +60,7 @@ class Mastership:
         """Become the master in the eyes of the nodes, before anything is changed.
 
         ``alone`` skips the vote: the administrator knows that no other node can be the master.
-        What is acknowledged then may be on this node only.
+        Changes that are acknowledged then may be on this node only.
 
         Raises:
             NoMasterError: this node may not be the master; the text says why.

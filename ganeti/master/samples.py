@@ -34,7 +34,7 @@ def read(store: Store, rpc: NodeRpc, clock: Clock, kind: str, name: str, span: s
     """The answer of QuerySamples; blocks until all nodes asked have answered.
 
     An instance that was moved has left samples on its former nodes, so all of its node group are
-    asked. What was there before the instance was made belongs to another one of that name.
+    asked. Samples from before it was made belong to another instance of that name.
 
     Raises:
         OpPrereqError: the object, its kind or the range is not known.

@@ -1,8 +1,8 @@
 """The HTTP server for guests, which may send anything, slowly, and as often as they like.
 
 One thread, and no connection is served twice. A guest has a few connections at a time, each with a
-few seconds and a few kilobytes, so that none keeps others from being answered. Who somebody is, is
-asked before a byte is read, and never of the request.
+few seconds and a few kilobytes, so that none keeps others from being answered. The
+client is identified before a byte is read, and never by its request.
 """
 
 from __future__ import annotations

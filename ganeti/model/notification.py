@@ -22,7 +22,7 @@ class Way(StrEnum):
 
 
 class Notification(ConfigObject, frozen=True, kw_only=True):
-    """One receiver. What begins with ``secret`` is shown nowhere."""
+    """One receiver. Values of members that begin with ``secret`` are shown nowhere."""
 
     secret_url: Annotated[str | None, doc("URL of a webhook; it may have a token in it")] = None
     recipients: Annotated[tuple[str, ...], doc("Addresses that get mail")] = ()

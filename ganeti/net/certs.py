@@ -1,7 +1,7 @@
 """Making and inspecting X.509 certificates; the only module that imports cryptography.
 
-The library is imported inside the functions that need it: it takes some 60 ms. What needs no more
-than the text of a file is in ``pem.py``.
+The library is imported inside the functions that need it: it takes some 60 ms. Functions that
+need only the text of a file are in ``pem.py``.
 
 A node gets two files. ``server.pem`` may also be used to call other nodes, as a node that is
 just being added has nothing else yet; ``client.pem`` can only be used to call.

@@ -1,8 +1,9 @@
 """How two clusters that share a domain secret trust each other; pure.
 
-The secret stands in ``cluster-domain-secret`` of both. What one cluster tells the other has a
-salted HMAC-SHA1 made with it, in lower-case hexadecimal digits: the handshake, the name of a key,
-the place where a disk is expected, and certificates, which have it in a line before their PEM text.
+The secret stands in ``cluster-domain-secret`` of both. Values for the other cluster have a
+salted HMAC-SHA1 made with it, in lower-case hexadecimal digits. These are the handshake, the name
+of a key, the place where a disk is expected, and certificates. A certificate has it in a line
+before its PEM text.
 Forms and values are those of Ganeti 3.0.2.
 """
 

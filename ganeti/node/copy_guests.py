@@ -96,8 +96,8 @@ class CopyGuests:
     ) -> Iterator[Running]:
         """In the block a guest runs; then it is ended.
 
-        What it writes to contents is lost, and those in ``work`` are gone once it runs. What it
-        writes to attached disks stays.
+        Its writes to contents are lost, and those in ``work`` are gone once it runs. Its writes to
+        attached disks stay.
 
         Raises:
             HypervisorError, BlockDeviceError: it cannot be started.

@@ -1,8 +1,8 @@
-"""On the master node: what other nodes report of their guests is acted on at once.
+"""On the master node: acts at once on reports of other nodes about their guests.
 
 The caller is known by its certificate, and only instances of that node are considered.
-What is to be done is decided by :mod:`ganeti.upkeep`, as in each run of the watcher: it knows of
-pauses, jobs and earlier attempts.
+As in each run of the watcher, :mod:`ganeti.upkeep` decides what to do: it knows of pauses, jobs and
+earlier attempts.
 """
 
 from __future__ import annotations

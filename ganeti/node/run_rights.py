@@ -3,7 +3,7 @@
 The master numbers each right to run an instance; no number is used twice (term of the
 master, number within it). The node notes number and right in ``<data>/run-rights/<uuid>`` before
 a guest begins. A start is refused when its right comes late or twice, or comes from a master that
-does not know of a migration. What may follow what is in :func:`refusal`, which is pure.
+does not know of a migration. :func:`refusal`, which is pure, has the rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Copying the content of a disk from one node to another, over TLS.
 
 The target opens a port for one sender, who must have a certificate of the cluster and know a token
-that only the master told it. What travels: token, size, frames, SHA-256 of the whole. A frame has
+that only the master told it. On the wire: token, size, frames, SHA-256 of the whole. A frame has
 a kind and a length: bytes of the disk, so many zeros (which are not sent), or the end. The target
 answers long runs of zeros with a dot each, because clearing a block device may take long, and
 everything with an empty line, or with what was wrong. The checksum covers all of the content: the

@@ -1,6 +1,6 @@
 """Keys of transfers between clusters: one directory each below ``<run>/crypto``.
 
-They never leave their node. What is left behind after its end is removed by ``ganeti-cleaner``.
+They never leave their node. ``ganeti-cleaner`` removes keys that are left after their end.
 """
 
 from __future__ import annotations

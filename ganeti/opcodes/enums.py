@@ -1,7 +1,7 @@
 """Words that opcode parameters accept; every value is the exact text on the wire.
 
-Names and values are those of Ganeti, which clients send. What the configuration knows too is the
-same enumeration (``model/enums.py``).
+Names and values are those of Ganeti, which clients send. Words that the configuration has too come
+from its enumerations (``model/enums.py``).
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Context:
 
     @property
     def author(self) -> Author:
-        """Whom the history of the configuration names for a change."""
+        """Author of changes in the history of the configuration."""
         submitter = self.job.submitter
         user = "" if submitter is None else submitter.shown
         limits = None if submitter is None else submitter.limits

@@ -60,7 +60,7 @@ class Services(Protocol):
     def change_deciders(self, after: Config) -> AbstractContextManager[None]:
         """Inside the block the configuration may change who decides about the master.
 
-        Who decides in ``after`` has agreed to this master before the block begins.
+        The deciders in ``after`` have agreed to this master before the block begins.
 
         Raises:
             NoMasterError: another node has the role there.

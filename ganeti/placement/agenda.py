@@ -155,7 +155,7 @@ def order_entries(
 
     Nodes ``aside`` are shared by all and do not count.
 
-    What has no node in common changes nothing for the other, so rules that held after each move
+    Moves without a common node change nothing for each other, so rules that held after each move
     of the plan hold whichever of them ends first.
     """
     last: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Bodies and arguments that need more than another name to become opcode parameters.
 
-Each function gets the call and the parameters so far, and returns the parameters. What is wrong in
-them otherwise is found by the check that follows.
+Each function gets the call and the parameters so far, and returns the parameters. The check
+that follows finds all other errors in them.
 """
 
 from __future__ import annotations

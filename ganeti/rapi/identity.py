@@ -90,7 +90,7 @@ class Identity:
     def redacted(self) -> bool:
         """Whether parameters that may have a password in them are hidden.
 
-        Who may set them for every instance sees them.
+        An identity that may set them for every instance sees them.
         """
         return self.limited or not self.has_any((WRITE, "instance.modify"))
 

@@ -252,7 +252,7 @@ class NodeRpc:
     def _note_stamps(
         self, sent: float, replies: Mapping[NodeUuid, Response | errors.GanetiError]
     ) -> None:
-        """Whatever a node of this master's term answers, it lives."""
+        """Note stamps of answers. Each answer in this master's term shows that the node lives."""
         if not (self.epoch and self.leases):
             return
         for node, reply in replies.items():

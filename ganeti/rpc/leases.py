@@ -1,7 +1,7 @@
 """How stamps and leases of nodes travel: as headers of the node calls that are made anyhow.
 
-A call of the master carries a grant, and its answer a stamp; both are JSON. What they mean is in
-:mod:`ganeti.recovery.lease`.
+A call of the master carries a grant, and its answer a stamp; both are JSON. For their
+meaning see :mod:`ganeti.recovery.lease`.
 """
 
 from __future__ import annotations

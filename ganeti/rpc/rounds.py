@@ -26,9 +26,9 @@ class Rounds:
     """Shares rounds by key. Thread-safe.
 
     Nobody gets an answer that is older than the question: a round that has begun is joined by
-    nobody. Who comes meanwhile waits for its end (``PATIENCE`` seconds at most, as a dead node
-    makes it long), and one of those who wait makes the next round for all of them. So however
-    many ask, hardly more than one round is under way.
+    nobody. Callers that come meanwhile wait for its end (``PATIENCE`` seconds at most, as a dead
+    node makes it long). Then one of them makes the next round for all of them. So however many
+    ask, hardly more than one round is under way.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """Allowed places of file disks, and the only way in which their directories are opened.
 
 A path arrives from the master and ends in ``create`` or ``unlink`` run as root, so it is checked
-twice: by its text and real position (:func:`check_path`), and again while its directories are
-opened one by one without following links (:func:`open_parent`). Who can change a directory below
-a root between the two steps therefore gains nothing.
+twice. First its text and real position are checked (:func:`check_path`). Then its directories are
+opened one by one without following links (:func:`open_parent`). So a user who can change a
+directory below a root between the two steps gains nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Disk template -> driver, imported on first use; the lines are in ``model/drivers.py``.
 
-What only needs to know about a template asks :func:`traits_of`, never for its name.
+Code that only needs to know about a template asks :func:`traits_of`, never for its name.
 """
 
 from __future__ import annotations

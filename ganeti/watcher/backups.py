@@ -149,7 +149,7 @@ def _find_waiting(now: Round) -> set[str]:
 
 
 def find_due(plans: Sequence[Plan], waiting: Collection[str], now: float) -> list[Plan]:
-    """Whose time has come, the longest overdue first, and not too many of one node. Pure."""
+    """Return the plans that are due, the longest overdue first, not too many of one node. Pure."""
     busy = Counter(plan.node for plan in plans if plan.name in waiting)
     due = []
     for plan in sorted(plans, key=lambda each: each.due):

@@ -1,7 +1,7 @@
 """Expired reservations are released.
 
-What is seen here may be old when the job runs; so the job looks again under the lock, and a
-commit or a longer time in between wins.
+The view here may be old when the job runs. So the job looks again under the lock, and a commit or
+a longer time in between wins.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def _pages(call: Call, name: str) -> list[str]:
 
 
 def _web_host(call: Call) -> str:
-    """Whom a browser asks: the cluster's name. Other machines do not know that of a local one."""
+    """Host in the URL for a browser: the cluster's name, or an address of a local cluster."""
     if not paths.is_rooted():
         return str(call.client.query_config_values(["cluster_name"])[0])
     return _bracket(resolve.address(ssconf.master()))

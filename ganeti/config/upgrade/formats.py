@@ -1,7 +1,7 @@
 """Which keys and parameters other versions of the configuration know. Data only.
 
-The tables are those of the interface of 3.1. What our own objects have beside them is ours alone
-and means nothing to anybody else; so is found out by comparing, without a list of it.
+The tables are those of the interface of 3.1. Other keys of our objects are ours
+alone and mean nothing to anybody else. They are found by comparing, without a list of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The outer form of a configuration: objects where objects belong, lists where lists belong.
 
-What comes after may then go through it without looking. Single values are checked in the end,
-when typed objects are made.
+Later steps need not check that again. Single values are checked in the end, when typed objects are
+made.
 """
 
 from __future__ import annotations

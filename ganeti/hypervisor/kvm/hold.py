@@ -35,7 +35,7 @@ _MOST_ANSWER = 1024 * 1024
 
 
 class Agent:
-    """A conversation with qemu-ga in a guest. What it says is never trusted but as yes or no."""
+    """A conversation with qemu-ga in a guest. Of its answers only yes or no is trusted."""
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link

@@ -19,7 +19,7 @@ class Peer:
 
 
 def read_peer(certificate: crypto.X509) -> Peer:
-    """Whose certificate it is."""
+    """Read the peer whose certificate it is."""
     subject = certificate.to_cryptography().subject
     names = [part.value for part in subject if part.oid.dotted_string == _COMMON_NAME]
     return Peer(certificate.digest("sha1").decode("ascii"), str(names[0]) if names else "")

@@ -1,6 +1,6 @@
 """TLS contexts: which files one end proves itself with, whom it accepts, and their renewal.
 
-What is wrong with a file is an ``errors.X509CertError``.
+A file that cannot be used raises ``errors.X509CertError``.
 """
 
 from __future__ import annotations

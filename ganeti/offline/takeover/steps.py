@@ -1,6 +1,7 @@
 """Steps that are done once, in order, and can be interrupted anywhere.
 
-What is done stands in a file. A step that was cut off is done again, so each one can be repeated.
+A file records the steps that are done. A step that was cut off is done again, so each one can be
+repeated.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _stop_old(where: Paths) -> None:
 
 
 def _rename(old: Path, new: Path) -> None:
-    """Rename a directory; already done: nothing. What lies in the way is removed if it is empty."""
+    """Rename a directory, unless that is done. An empty directory in the way is removed."""
     if not old.exists() and new.exists():
         return
     if new.exists():

@@ -1,6 +1,6 @@
 """Asking an allocator: the built-in one, or a program that is run on the master.
 
-What decides inside is imported at first use, as it loads numpy.
+The built-in allocator is imported at first use, as it loads numpy.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class View:
     def refresh(self, ctx: Context) -> View:
         """With the newest configuration and the newest claims; nodes are not asked again.
 
-        What the configuration got since the nodes were asked is taken off what they said.
+        Objects added to the configuration since the nodes answered are subtracted from the answers.
         """
         return see(ctx, self.answers)
 

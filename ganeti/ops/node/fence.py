@@ -1,7 +1,7 @@
 """Prove that a node is dead, mark it offline, and start its instances elsewhere.
 
-Nothing is started on silence alone: a node that is cut off may still run its guests. What proves
-its death is in :mod:`ganeti.recovery.ladder`.
+Nothing is started on silence alone: a node that is cut off may still run its guests. The kinds
+of proof of its death are in :mod:`ganeti.recovery.ladder`.
 """
 
 from __future__ import annotations

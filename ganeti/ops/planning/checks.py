@@ -96,7 +96,7 @@ def shape_allowed(
 ) -> None:
     """Refuse a shape that a group's instance policy forbids; with ``ignore`` only warn.
 
-    What the shape ``before`` broke already is no reason. OpPrereqError.
+    Violations that the shape ``before`` had already do not count. OpPrereqError.
     """
     rules = ctx.config.ipolicy(group)
     known = [] if before is None else ipolicy.violations(rules, before)

@@ -31,8 +31,8 @@ def complete(
 ) -> OpInstanceCreate:
     """The request with what the export knows; ``name`` is that of the new instance.
 
-    What this cluster cannot have (parameters of other versions, networks of other clusters, MAC
-    addresses that are taken) is left out and said.
+    Settings that this cluster cannot have (parameters of other versions, networks of other
+    clusters, MAC addresses that are in use) are left out, with a note.
 
     Raises:
         OpPrereqError: the disks that are requested are too few or too small.

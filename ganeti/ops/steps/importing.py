@@ -158,7 +158,7 @@ def fill_from_cluster(
 ) -> None:
     """Wait until the other cluster has sent all disks.
 
-    Where it shall send them stands in the job's log. Raises what ``dumps.follow`` does.
+    The job's log tells it where to send them. Raises what ``dumps.follow`` does.
     """
     secret = _read_secret(ctx)
     ca_pem = cluster_trust.check_certificate(secret, op.source_x509_ca or "", certs.normalise)

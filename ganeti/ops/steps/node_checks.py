@@ -78,7 +78,7 @@ def resources(
     """Refuse when a node has too little of something; one call for everything.
 
     ``memory`` is a hypervisor and MiB, ``space`` MiB by storage type and name of a unit;
-    ``spindles`` counts only where storage is exclusive. What forthcoming instances hold is not
+    ``spindles`` counts only where storage is exclusive. Capacity of forthcoming instances is not
     free, but for those in ``without`` (uuids); None means all of them. ``claims`` has the shares
     of instances (uuids) in the memory, if they are known; with ``reserves`` it is going to be
     reserved, not used at once.

@@ -1,6 +1,6 @@
 """Compare the lists of nodes that say where the cluster may keep file disks. Pure.
 
-What a node refuses is reported by its own checks (``hosts``).
+A node's own checks (``hosts``) report the directories that it refuses.
 """
 
 from __future__ import annotations

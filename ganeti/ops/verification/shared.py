@@ -1,6 +1,6 @@
 """Verify that files which must be the same on nodes are the same. Pure.
 
-What nodes should have is said in ``steps/nodes/shared_files.py`` and ``config/ssconf.py``; the copy
+``steps/nodes/shared_files.py`` and ``config/ssconf.py`` say which files nodes should have; the copy
 of the master is the one that counts.
 """
 

@@ -13,7 +13,7 @@ from ganeti.rpc.timing import FAST, URGENT, call
 class BackupCalls(ABC):
     """Answered by :class:`ganeti.node.backups.Backups`.
 
-    What takes long returns the name of a copy for
+    Calls that take long return the name of a copy for
     :meth:`ganeti.rpc.calls.copying.CopyCalls.copy_status`.
     """
 

@@ -13,7 +13,7 @@ from ganeti.rpc.timing import FAST, URGENT, call
 class ImageCalls(ABC):
     """Answered by :class:`ganeti.node.images.Images`.
 
-    What takes long returns the name of a copy for
+    Calls that take long return the name of a copy for
     :meth:`ganeti.rpc.calls.copying.CopyCalls.copy_status`.
     """
 
@@ -44,7 +44,7 @@ class ImageCalls(ABC):
     def image_remove(self, uuids: list[ImageUuid]) -> None:
         """Remove images and what is cached of them; no error for missing ones.
 
-        What makes or fetches one of them here ends.
+        Work here that makes or fetches one of them ends.
         """
 
     @abstractmethod

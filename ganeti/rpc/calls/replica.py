@@ -14,7 +14,7 @@ class ReplicaCalls(ABC):
     @abstractmethod
     @call(timeout=REPLICA)
     def master_view(self) -> MasterView:
-        """Whom this node follows, and how new its copy of the state is."""
+        """Return the master that this node follows, and how new its copy of the state is."""
 
     @abstractmethod
     @call(timeout=REPLICA)

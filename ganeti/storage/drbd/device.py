@@ -170,7 +170,7 @@ class DrbdDevice(Device):
     def assemble(self) -> None:
         """Attach the volumes and look for the peer; returns without waiting for it.
 
-        What is there already is kept: a device for two primaries stays so, a role stays.
+        The state that is there stays: a device for two primaries stays so, a role stays.
         """
         side = self._side()
         with side.lock_minor():
@@ -218,8 +218,8 @@ class DrbdDevice(Device):
     def grow(self, amount: int, *, dry_run: bool = False) -> None:
         """Take ``amount`` MiB more of the volumes, which have grown on both nodes before.
 
-        The size is counted from ``NodeDisk.size``, so that doing it twice grows once. What is new
-        is synchronised. On one node is enough: the peer follows.
+        The size is counted from ``NodeDisk.size``, so that doing it twice grows once. The new
+        part is synchronised. On one node is enough: the peer follows.
         """
         if amount < 0:
             raise errors.BlockDeviceError(

@@ -1,6 +1,6 @@
 """Let root of each master candidate log in to all nodes, and nobody of the other nodes.
 
-What should be is derived from the configuration and the keys that nodes tell. So each change ends
+The wanted keys follow from the configuration and the keys that nodes report. So each change ends
 with the same step, and repeating it mends what was interrupted. ``ganeti_pub_keys`` names a key
 before a node lets it in, and until all nodes refuse it.
 """

@@ -1,6 +1,6 @@
 """Bring a migration that did not end to exactly one end, and put that on record.
 
-What is decided is in ``planning.migration_verdict``; here the nodes are asked and told. All may be
+``planning.migration_verdict`` decides; here the nodes are asked and told. All may be
 repeated: a settlement that is interrupted is settled by the next one.
 """
 

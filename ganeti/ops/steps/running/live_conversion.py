@@ -89,7 +89,7 @@ def switch(
 ) -> None:
     """Let ``record`` change the configuration while the guest is paused; then it has the new disks.
 
-    What was to be undone is not any more, once the change is recorded.
+    Once the change is recorded, the steps before it are not undone any more.
 
     Raises:
         OpExecError: it goes on with the old disks, which are recorded again; or its node does not
