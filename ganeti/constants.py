@@ -22,7 +22,7 @@ CONFD: Final = "ganeti-confd"
 MOND: Final = "ganeti-mond"
 METAD: Final = "ganeti-metad"
 WATCHER: Final = "ganeti-watcher"
-#: Who asked, in the reason trail of every job of the watcher.
+#: Source in the reason trail of every job of the watcher.
 WATCHER_SOURCE: Final = "gnt:watcher"
 #: Sources of the reasons of jobs with which the master recovers from the death of a node.
 FENCING_SOURCE: Final = "gnt:master:node-watch"
@@ -46,7 +46,7 @@ OS_IMAGE: Final = "os-image"
 COMMUNICATION_NIC: Final = "ganeti:communication:"
 #: Beginning of the name of its interface on the node.
 COMMUNICATION_INTERFACE: Final = "gnt.com."
-#: Where all guests reach the server of their metadata there.
+#: Address at which all guests reach the server of their metadata there.
 METADATA_ADDRESS: Final = "169.254.169.254"
 
 #: The built-in allocator, which a new cluster asks by default.

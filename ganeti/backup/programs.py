@@ -57,7 +57,7 @@ class Program(Protocol):
 
 
 _LOCKED = r"already locked|acquire the lock|LockTimeout"
-#: What is written when something is wrong, and what to do. The first one that is found counts.
+#: Patterns of error output, with advice. The first one that is found counts.
 _ADVICE = (
     (_LOCKED, "another program has locked it; try again later. If none is running: {unlock}"),
     (

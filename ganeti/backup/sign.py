@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from ganeti import errors
 
-#: What most systems print on their serial console when they have started.
+#: Sign that most systems print on their serial console when they have started.
 USUAL = "serial:login:"
 #: Characters of a line that are looked at, and of a text that is looked for.
 _LONGEST, _LONGEST_TEXT = 1000, 200

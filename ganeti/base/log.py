@@ -21,7 +21,7 @@ from ganeti import paths
 from ganeti.base.log_lines import CALL, INSTANCE, JOB, JsonForm, TextForm, escape, journal_fields
 
 _SYSLOG = "/dev/log"
-#: Where the journal of systemd takes records with fields.
+#: Socket of the journal of systemd for records with fields.
 _JOURNAL = "/run/systemd/journal/socket"
 #: Characters of a message in the journal; datagrams have a limit.
 _LONGEST = 32768

@@ -21,7 +21,7 @@ from typing import IO
 from ganeti import errors
 from ganeti.base import jsonio
 
-#: What the current thread works for: a job, the node call, and an instance; empty: none.
+#: The job, node call and instance that the current thread works for; empty: none.
 JOB: contextvars.ContextVar[str] = contextvars.ContextVar("log_job", default="")
 CALL: contextvars.ContextVar[str] = contextvars.ContextVar("log_call", default="")
 INSTANCE: contextvars.ContextVar[str] = contextvars.ContextVar("log_instance", default="")

@@ -18,7 +18,7 @@ from ganeti import errors, paths
 from ganeti.base import patience
 from ganeti.base.clock import Deadline
 
-#: Where programs started by the daemons are looked for unless told otherwise.
+#: ``PATH`` of programs started by the daemons unless told otherwise.
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Seconds a killed program gets to be gone.
 KILL_WAIT = 1.0

@@ -21,7 +21,7 @@ _ZERO_STEP = 64 * 1024 * 1024
 _ZERO_PIECE = 256 * 1024 * 1024
 #: Modes of fallocate(2).
 _KEEP_SIZE, _PUNCH_HOLE, _ZERO_RANGE = 0x01, 0x02, 0x10
-#: What fallocate(2) says when it cannot do that here, or not for this range.
+#: Errors of fallocate(2) when it cannot do that here, or not for this range.
 _CANNOT = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ENODEV)
 
 

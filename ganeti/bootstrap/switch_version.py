@@ -19,7 +19,7 @@ from ganeti.paths import Paths
 #: Seconds in which a version must say what it is.
 _PROBE = 60.0
 
-#: What a version is asked.
+#: Program that asks a version for its name.
 _TELL = "from ganeti import constants; print(constants.RELEASE_VERSION)"
 
 Undo = Callable[[], None]

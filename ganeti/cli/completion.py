@@ -23,7 +23,7 @@ FILE = "<file>"
 #: Seconds for the answer of the master; nobody waits longer for a list of names.
 _LIMIT = 1.5
 
-#: What stands for a value in the help, and the kind of objects whose names it takes.
+#: Word for a value in the help, and the kind of objects whose names the value may be.
 _KINDS: Mapping[str, str] = {
     "disk": "disk",
     "filter": "filter",

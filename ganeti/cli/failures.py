@@ -83,7 +83,7 @@ _FROM_NODES = (
 )
 
 _UNHANDLED = "Unhandled Ganeti error: "
-#: What comes before the text of an error.
+#: Words before the text of an error.
 _HEADS: tuple[tuple[type[errors.GanetiError], str], ...] = (
     (errors.HooksFailure, "Failure: hooks general failure: "),
     (errors.TypeEnforcementError, "Parameter Error: "),

@@ -21,7 +21,7 @@ from ganeti.cli.command import Call
 Pair = tuple[str, Any]
 
 _INDENT = "  "
-#: What begins something else than a plain text in YAML, or ends one inside of it.
+#: Texts that YAML would not read as plain text.
 _NOT_PLAIN = (
     r"""\s*([-?:](\s|$)|[#&*!|>%@`"',\]}]|[~=]\s*$)|.*(:(\s|$)|\s\#)|.*[^ -~\u00a0-\ud7ff]"""
 )

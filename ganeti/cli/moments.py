@@ -9,7 +9,7 @@ from ganeti import errors
 from ganeti.base import units
 from ganeti.base.clock import SYSTEM
 
-#: What is understood, for help texts.
+#: Forms of a time, for help texts.
 FORMS = (
     "2026-11-21, '2026-11-21 08:00', 2026-11-21T08:00:00, seconds since 1970,"
     " 2h or -2h (two hours ago), now"

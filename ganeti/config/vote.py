@@ -35,8 +35,8 @@ from ganeti.rpc.replica import MasterView, ReplicaUpdate
 
 log = logging.getLogger(__name__)
 
-#: What the term of a master that continues without a majority is ahead of the usual next one: those
-#: who were given up may have elected a rival meanwhile, whose calls are refused then.
+#: Terms by which a master that continues without a majority is ahead of the usual next one: the
+#: nodes that were given up may have elected a rival meanwhile, whose calls are refused then.
 LEAD = 1000
 #: Seconds between two rounds while too few nodes answer.
 PAUSE = 1.0

@@ -17,7 +17,7 @@ from ganeti.model.enums import NicMode
 from ganeti.rpc.objects import NodeInstance, NodeNic
 from ganeti.storage.registry import TEMPLATES
 
-#: Where scripts find programs; part of the interface.
+#: ``PATH`` of scripts; part of the interface.
 PATH = "/sbin:/bin:/usr/sbin:/usr/bin"
 
 Environment = dict[str, str]

@@ -19,7 +19,7 @@ from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 FILE = "config.ini"
 #: Version of exports, of all releases so far.
 VERSION = 0
-#: What stands for "not set".
+#: Text for "not set".
 _NONE = "None"
 _EXPORT, _INSTANCE = "export", "instance"
 _HYPERVISOR, _BACKEND, _OS, _OS_PRIVATE = "hypervisor", "backend", "os", "os_private"

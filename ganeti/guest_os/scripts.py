@@ -29,7 +29,7 @@ CREATE_TIMEOUT = 86400 - 600
 RENAME_TIMEOUT = 3600 - 60
 VERIFY_TIMEOUT = 300 - 30
 
-#: What the verify script can be asked to check.
+#: The check that the verify script can be asked for.
 CHECK_PARAMETERS = "parameters"
 
 LOG_MODE = 0o640

@@ -15,7 +15,7 @@ from ganeti.htools.program import say, warn
 from ganeti.luxi.client import Client
 from ganeti.placement.balance import Step
 
-#: What the master calls the priorities of jobs.
+#: Numbers of the priorities of jobs, by name.
 _PRIORITIES = {"low": 10, "normal": 0, "high": -10}
 
 

@@ -13,7 +13,7 @@ PROGRAMS = (
 )
 _SECTION = 8
 
-#: What a page says besides the options.
+#: Texts of the pages, besides the options.
 _TEXTS = {
     "hail": "Reads an allocator request from FILE and prints the answer as JSON. The cluster "
     "comes from the request, or from -t or --simulate.",

@@ -35,7 +35,7 @@ class MonitorError(errors.GenericError):
     """Data of monitoring daemons is missing or makes no sense; the text says where."""
 
 
-#: What a node reports, by collector.
+#: Reports of a node, by collector.
 Reports = JsonObject
 
 

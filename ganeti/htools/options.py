@@ -118,9 +118,9 @@ _TABLE = (
 # fmt: on
 OPTIONS = {option.long: option for option in _TABLE}
 
-#: What every program understands, last in its help.
+#: Options of every program, last in its help.
 COMMON = ("version", "help", "help-completion")
-#: What goes with ``--master`` beyond the documented options.
+#: Options for use with ``--master``, beyond the documented ones.
 REMOTE = ("ca-file", "insecure", "credentials")
 
 

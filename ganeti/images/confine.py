@@ -22,7 +22,7 @@ UID = GID = 65534
 _MEMORY = 2 << 30
 #: Bytes of messages that are read.
 _MOST_OUTPUT = 1 << 20
-#: What ``qemu-img -p`` prints.
+#: Progress in the output of ``qemu-img -p``.
 PERCENT = re.compile(rb"\(([0-9.]+)/100%\)")
 
 

@@ -32,7 +32,7 @@ _OTHERS = (
     ("zip", 0, b"PK\x03\x04"),
     ("7z", 0, b"7z\xbc\xaf\x27\x1c"),
 )
-#: What a disk without a format of its own has: a partition table, or a file system.
+#: Marks of a disk without a format of its own: of a partition table, or of a file system.
 _RAW = (
     (510, b"\x55\xaa"),
     (512, b"EFI PART"),

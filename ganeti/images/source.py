@@ -15,7 +15,7 @@ from ganeti import errors
 from ganeti.base import sparse
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,200}")
-#: What gnt-image add puts in front of the name of a file.
+#: Prefix of ``gnt-image add`` before the name of a file.
 _TOKEN = re.compile(r"^[0-9a-f]{8}-")
 Tell = Callable[[int, int], None]
 

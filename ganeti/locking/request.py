@@ -8,7 +8,7 @@ from enum import Enum
 
 from ganeti import errors
 
-#: Who holds or wants locks: a job id, or the name of a part of the daemon.
+#: Owner of locks or requests: a job id, or the name of a part of the daemon.
 Owner = int | str
 
 #: Stands for every name of a level, also those that appear while it is held or wanted.

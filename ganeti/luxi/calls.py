@@ -81,11 +81,11 @@ _UUID = ("uuid", "any")
 _OPS = ("ops", "[opcode]")
 _JOB = ("job", "job id")
 _WHAT = Argument("what", "str")
-#: whom a trusted daemon speaks for
+#: the user for whom a trusted daemon speaks
 _USER = Argument("user", "str", optional=True)
-#: to what that one is limited
+#: the limits of that user
 _LIMITS = Argument("limits", "object|null", optional=True)
-#: whether the one who asks may not see sensitive parameters
+#: whether the user may not see sensitive parameters
 REDACTED = Argument("redacted", "bool", optional=True)
 
 METHODS: Mapping[str, Method] = {

@@ -16,7 +16,7 @@ from ganeti.mond.collector import Node, NothingMeasured, SamplingCollector
 WINDOW = 60.0
 #: Columns of /proc/stat in which a processor had nothing to do: idle, and waiting for disks.
 _IDLE = (3, 4)
-#: What guests use is in the columns of the node already.
+#: Columns to read; the use by guests is in these already.
 _COLUMNS = 8
 
 #: Name of a processor or domain -> how long it was busy, in seconds or ticks.

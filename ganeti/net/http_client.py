@@ -40,7 +40,7 @@ from ganeti.net.tls.stream import CertificateRefusal, TLSError, TLSSocket
 
 MAX_RESPONSE = 512 * 1024 * 1024
 
-#: What a call must have in common with a kept connection: the server, and which checks of its
+#: Key of a kept connection, for calls that may use it: the server, and which checks of its
 #: certificate were made.
 _Key = tuple[str, int, str | None, bool]
 

@@ -23,7 +23,7 @@ _LENGTHS: Mapping[str, tuple[int, range | tuple[int, ...]]] = {
     "dsa": (1024, (1024,)),
     "ecdsa": (256, (256, 384, 521)),
 }
-#: What OpenSSH takes as a line with a public key; options before it are not ours to write.
+#: Lines with a public key for OpenSSH; options before it are not ours to write.
 _PUBLIC = re.compile(r"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,3}(?: [^\n\r\0]*)?")
 _PRIVATE = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----\n.*\n-----END [A-Z ]*PRIVATE KEY-----\n?", re.S

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: What is measured, in the order of the records.
+#: Measured values, in the order of the records.
 SERIES = (
     "cpu",
     "memory",

@@ -26,7 +26,7 @@ _FLUSH_EVERY = 512 * 1024 * 1024
 #: Last lines of what a tool says that go into an error.
 _TAIL = 400
 _ZEROS = bytes(CHUNK)
-#: Where an export script writes the size of its dump. It has one digit, as dash knows no others.
+#: Descriptor for the size of a dump, for export scripts. One digit, as dash knows no others.
 _SIZE_FD = 3
 #: Starts a program with its input as that descriptor, and nothing to read.
 _MOVE_INPUT = ("/bin/sh", "-c", f'exec {_SIZE_FD}>&0 </dev/null && exec "$@"', "sh")
@@ -37,7 +37,7 @@ _TOOLS = {
     "gzip-slow": ("gzip", "-c", "-9"),
     "lzop": ("lzop", "-c"),
 }
-#: What is not compressed.
+#: Compression of content that is not compressed.
 PLAIN = "none"
 
 

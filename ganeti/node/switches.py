@@ -9,7 +9,7 @@ from ganeti.base import process
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.switches import SwitchCalls
 
-#: What the kernel takes as the name of an interface.
+#: Names of interfaces that the kernel accepts.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}")
 _TIMEOUT = 60.0
 

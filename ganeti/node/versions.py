@@ -17,7 +17,7 @@ from ganeti.rpc.objects import VersionState
 
 log = logging.getLogger(__name__)
 
-#: What stops and starts this daemon, so it must not be a part of it.
+#: Program that stops and starts this daemon, so it must not be a part of it.
 _MODULE = "ganeti.bootstrap.daemon_util"
 #: Bytes of messages of that program that are kept.
 _MOST = 2000

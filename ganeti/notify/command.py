@@ -18,7 +18,7 @@ from ganeti.paths import Paths
 
 #: Seconds a program gets.
 TIMEOUT = 30.0
-#: Whom programs run as when the master daemon is root.
+#: User of the programs when the master daemon is root.
 USER = "nobody"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 

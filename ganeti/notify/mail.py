@@ -20,7 +20,7 @@ from ganeti.notify.notices import Notice
 #: Seconds for each step of a conversation, and for sendmail.
 TIMEOUT = 15.0
 SENDMAIL = "sendmail"
-#: Where a connection needs no TLS.
+#: Servers to which a connection needs no TLS.
 _HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 _PORTS = {"smtp": 25, "smtps": 465}
 _ADDRESS = re.compile(

@@ -38,7 +38,7 @@ class Meaning:
     hold: float = 0.0
 
 
-#: What is sent unless a filter says otherwise; for those that last, also their end.
+#: Events that are sent unless a filter says otherwise; of those that last, also the end.
 EVENTS = {
     "node-unreachable": Meaning("error", "A node does not answer for half a minute", 30.0),
     "node-fenced": Meaning("error", "A node was proven to be dead, until it is set online again"),
@@ -168,7 +168,7 @@ def _flatten(text: str) -> str:
 
 # filters ---------------------------------------------------------------------------------
 
-#: What filters can look at.
+#: Fields for filters.
 FIELDS: dict[str, tuple[FieldKind, Callable[[Notice], object], str]] = {
     "event": (FieldKind.TEXT, lambda n: n.event, "Name of the event"),
     "kind": (FieldKind.TEXT, lambda n: n.kind, "Kind of the object: job, node, instance, ..."),

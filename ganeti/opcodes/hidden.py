@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 from ganeti.base.json_types import JsonObject
 
-#: What is written instead of a value.
+#: Text in place of a value.
 REDACTED = "<redacted>"
 
 

@@ -15,7 +15,7 @@ from ganeti.placement.layout import Layout
 from ganeti.placement.move_kinds import Kind, Limits
 from ganeti.placement.score import WEIGHTS, compute_bound, metrics, score
 
-#: What a smaller value of a metric means, for people; metrics that are alike share a text.
+#: Meaning of a smaller value of a metric, for people; metrics that are alike share a text.
 _MEANINGS = {
     "free_mem_cv": "free memory more even",
     "free_disk_cv": "free disk more even",

@@ -30,7 +30,7 @@ MIRRORED = (
     Kind.TO_SECONDARY_REPLACE,
 )
 
-#: Where primary and secondary are after a move: old primary, old secondary, target or nowhere.
+#: Primary and secondary after a move: old primary, old secondary, target or nowhere.
 AFTER = {
     Kind.TO_SECONDARY: ("s", "p"),
     Kind.REPLACE_SECONDARY: ("p", "t"),

@@ -237,7 +237,7 @@ def _make_names(cluster: Cluster, count: int) -> list[str]:
     return found
 
 
-#: What of a node can change: the word, with the members for all of it and for what is free.
+#: Capacities of a node that can change: the word, and the members for all of it and for the rest.
 _SIZES = {"memory": ("memory", "free_memory"), "disk": ("disk", "free_disk"), "cpus": ("cpus", "")}
 
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 from ganeti.base.clock import SYSTEM
 
 _LOG = logging.getLogger("ganeti.rapi.access")
-#: Where requests find the function that logs them (status, bytes) when they are answered later.
+#: Key of the function that logs a request which is answered later (status, bytes).
 LATER = "ganeti.log_later"
 #: A ticket opens a console for anyone who has it.
 _TICKET = re.compile(r"(/2/consoles/+)[^/?]+")
-#: What browsers bring back from an identity provider.
+#: Query of the request by which a browser comes back from an identity provider.
 _CODE = re.compile(r"(/2/oidc/+[^/?]+/+callback/*\?).*")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 

@@ -11,7 +11,7 @@ import msgspec
 from ganeti.base import jsonio
 
 _ROWS = msgspec.json.Decoder(list[list[msgspec.Raw]])
-#: What is put in place of a value: gets its JSON text, returns another.
+#: Function that replaces a value: gets its JSON text, returns another.
 Change = Callable[[bytes], bytes]
 
 

@@ -10,7 +10,7 @@ from ganeti.rapi import schemas
 from ganeti.rapi.route import ANYBODY, BULK, Call, Route
 
 RAPI_VERSION = 2
-#: What creation, reinstallation, evacuation and migration understand; clients decide by it.
+#: Forms that creation, reinstallation, evacuation and migration accept; clients decide by it.
 FEATURES = [
     "instance-create-reqv1",
     "instance-reinstall-reqv1",

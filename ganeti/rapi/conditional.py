@@ -16,7 +16,7 @@ from ganeti.base import jsonio
 from ganeti.rapi import failures
 from ganeti.rapi.route import Call, Ready, Route
 
-#: What a change of the cluster as a whole is compared with.
+#: Path of the object that a change of the cluster as a whole is compared with.
 _CLUSTER = "/2/info"
 
 

@@ -20,7 +20,7 @@ from ganeti.rapi.waits import TAKE_OVER
 from ganeti.rapi.websocket import Upgrade
 from ganeti.rapi.writes import user_of
 
-#: Where the daemon puts what these handlers need into a request's environment.
+#: Keys of the environment of a request for the objects that these handlers need.
 CONSOLES, TICKETS = "ganeti.consoles", "ganeti.tickets"
 KINDS, MODES = ("serial", "vnc"), ("control", "view")
 

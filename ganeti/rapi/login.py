@@ -14,10 +14,10 @@ from ganeti.rapi.identity import Identity
 from ganeti.rapi.route import ANYBODY, KNOWN, Call, Ready, Route
 from ganeti.rapi.sessions import COOKIE, Session, Sessions
 
-#: Where the daemon puts what these handlers need into a request's environment.
+#: Keys of the environment of a request for the objects that these handlers need.
 SESSIONS, DOOR = "ganeti.sessions", "ganeti.door"
 _CURRENT = "current"
-#: Where a browser says a request comes from; these are not pages of ours.
+#: Origins of requests, in the words of browsers, that are not pages of ours.
 _STRANGE = frozenset({"cross-site", "same-site"})
 
 

@@ -28,7 +28,7 @@ EVERYBODY = "*"
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 #: "token:" begins the name of a token's user.
 _RESERVED = frozenset({"token", "ldap"})
-#: What may stand in the name of a user of a service.
+#: Allowed names of users of a service.
 _USER = re.compile(r"[\w.@+-]{1,128}")
 #: Fields of templates.
 USER_FIELD, DN_FIELD = "{user}", "{dn}"

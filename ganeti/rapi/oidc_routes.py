@@ -15,7 +15,7 @@ from ganeti.rapi.sessions import Sessions
 
 log = logging.getLogger(__name__)
 
-#: Where the daemon puts the providers into a request's environment.
+#: Key of the environment of a request for the providers.
 PROVIDERS = "ganeti.providers"
 #: Binds a log-in to the browser that began it. Lax: it must come along from the provider's page.
 COOKIE = "__Host-ganeti-login"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.route import ANYBODY, Arg, ArgKind, Call, Ready, Route
 
-#: What can be requested; backup, cluster, os, extstorage and image go beyond the interface.
+#: Kinds of queries; backup, cluster, os, extstorage and image go beyond the interface.
 RESOURCES = (
     "backup", "cluster", "disk", "export", "extstorage", "filter", "group", "image", "instance",
     "job", "lock", "network", "node", "os",

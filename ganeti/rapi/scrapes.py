@@ -28,7 +28,7 @@ from ganeti.rapi.route import ANYBODY, Arg, ArgKind, Call, Ready, Route
 
 log = logging.getLogger(__name__)
 
-#: Where the daemon puts its desk into the environment of a request.
+#: Key of the environment of a request for the desk of the daemon.
 DESK = "ganeti.metrics_desk"
 #: Seconds between two texts; the age of one that is still served; without scrapes nobody makes any.
 PERIOD = 10.0

@@ -21,7 +21,7 @@ from ganeti.rapi.login import SESSIONS
 from ganeti.rapi.parking import LuxiCall, WaitingClient
 from ganeti.rapi.route import Arg, ArgKind, Call, Route
 
-#: Where the server and the daemon put what these handlers need into a request's environment.
+#: Keys of the environment of a request for the objects that these handlers need.
 WAITING_ROOM, TAKE_OVER = "ganeti.waiting_room", "ganeti.take_over"
 #: Seconds: the default and the cap of the interface, and the cap of a wait for the end of a job.
 CHANGE_CAP, END_CAP = 10.0, 60.0

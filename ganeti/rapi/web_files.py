@@ -36,7 +36,7 @@ _POLICY: Final = (
 STRICT: Final = _POLICY.format(styles="", images="", types="; require-trusted-types-for 'script'")
 #: The screens of consoles set styles of their own, and one shows images that it made.
 CONSOLE: Final = _POLICY.format(styles=" 'unsafe-inline'", images=" data: blob:", types="")
-#: What every answer says besides.
+#: Additional headers of every answer.
 HEADERS: Final = (
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "no-referrer"),

@@ -61,7 +61,7 @@ class Holder:
         #: the watchdog device that the master wants to be used, empty for none
         self.watchdog = ""
         self._begin = 0.0
-        #: what the newest stamp said of the watchdog that the master has sent back
+        #: state of the watchdog in the newest stamp that the master has sent back
         self.known_as_armed = False
 
     def take(self, grant: Grant, now: float) -> bool:

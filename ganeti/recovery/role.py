@@ -40,7 +40,7 @@ class Record:
 
     #: the newest claim, over or not; None: nobody has ever claimed the role
     last: Claim | None = None
-    #: whose lease has not ended
+    #: the claim whose lease has not ended; None: nobody has the role
     holder: Claim | None = None
 
     def choose_term(self, lowest: int) -> int:

@@ -293,7 +293,7 @@ class VersionState(msgspec.Struct, kw_only=True):
     #: version of the node daemon, and its release (``X.Y.Z``)
     running: str
     release: str
-    #: what the link of the node leads to; empty without one
+    #: version that the link of the node leads to; empty without one
     active: str
     installed: list[str]
     #: whether the node is being switched to another version now

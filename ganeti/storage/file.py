@@ -34,7 +34,7 @@ FILE_MODE = 0o600
 _PLANNED = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.file\.disk[0-9]+")
 #: ioctl(2) that lets one file share the blocks of another (ioctl_ficlone(2)).
 _FICLONE = 0x40049409
-#: What it says where that is not possible.
+#: Its errors where that is not possible.
 _CANNOT_SHARE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY, errno.EXDEV, errno.ENOSYS)
 #: Another disk of the instance may remove the directory as empty before this one is in it.
 _CREATE_ATTEMPTS = 5

@@ -20,7 +20,7 @@ _PARAMS = ("hvparams", "os_hvp", "beparams", "ndparams", "nicparams", "diskparam
 _OS_PARAMS = ("osparams", "osparams_private", "osparams_private_cluster")
 _OS_LISTS = ("hidden_os", "blacklisted_os")
 _ADDRESSES = ("primary_ip", "secondary_ip", "master_ip", "ip", "gateway", "gateway6")
-#: What people write about why and for whom.
+#: Members with remarks of people about why and for whom.
 _REMARKS = ("reason", "owner", "comment", "rsahostkeypub", "dsahostkeypub")
 _LINKS = ("link", "master_netdev", "bridge")
 _NAMELESS = ("iv_name",)

@@ -9,7 +9,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
 
-#: What the remote API shows in place of a secret.
+#: Text of the remote API in place of a secret.
 _REDACTED = "<redacted>"
 
 

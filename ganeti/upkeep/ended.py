@@ -17,7 +17,7 @@ from ganeti.upkeep import instances, view
 from ganeti.upkeep.round import Round
 
 _LOG = logging.getLogger(__name__)
-#: What it is when its guest has ended and nobody has acted; the second while its node is silent.
+#: Statuses when the guest has ended and nobody has acted; the second while its node is silent.
 _NEEDS_WORK = (
     InstanceStatus.ERROR_DOWN,
     InstanceStatus.ERROR_NODE_DOWN,

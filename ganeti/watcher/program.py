@@ -24,7 +24,7 @@ from ganeti.watcher.tasks import NODE_TASKS, TASKS
 _LOG = logging.getLogger(__name__)
 #: Seconds between two looks after a boot.
 _PAUSE = 15.0
-#: What is done after a boot until all runs that should; the other tasks follow.
+#: Tasks after a boot until all runs that should; the other tasks follow.
 _FIRST = ("daemons", "status", "instances")
 _OLD = "accepted for old cron tables; without effect, as one process does all groups"
 

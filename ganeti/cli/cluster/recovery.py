@@ -11,7 +11,7 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Args, Call, take_one
 from ganeti.cli.programs import CLUSTER
 
-#: What is said of an instance, by its state.
+#: Texts about an instance, by its state.
 _STATES = {
     "recovered": "was started on {node} (job {job})",
     "starting": "starts elsewhere (job {job}, attempt {attempts})",

@@ -17,7 +17,7 @@ from ganeti.cli.fields import override
 from ganeti.cli.programs import IMAGE
 
 _NAME = take_one("image", "image_name")
-#: What ends the name of an image file, and is not part of the name of the image.
+#: Suffixes of an image file that are not part of the name of the image.
 _SUFFIXES = (".gz", ".xz", ".zst", ".qcow2", ".raw", ".img", ".vmdk", ".ova")
 #: ioctl(2) that makes a file share the blocks of another one.
 _FICLONE = 0x40049409

@@ -15,7 +15,7 @@ from ganeti.cli.programs import NETWORK
 from ganeti.model.enums import NicMode
 
 _NAME = take_one("network", "network_name")
-#: What a connection is like where -N says nothing.
+#: Parameters of a connection for which -N says nothing.
 _CONNECTION = {"mode": "bridged", "link": "xen-br0", "vlan": ""}
 
 NETWORK.submits("rename", "OP_NETWORK_RENAME", _NAME, take_one("new-name", "new_name"))

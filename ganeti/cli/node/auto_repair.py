@@ -18,7 +18,7 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call
 from ganeti.cli.programs import NODE
 
-#: What LVM calls a physical volume that it cannot find.
+#: Name in LVM for a physical volume that it cannot find.
 _LOST = "[unknown]"
 #: File below the data directory with the state of the last run.
 _STATE = "lvm-self-repair.json"

@@ -15,7 +15,7 @@ from ganeti.model.config import CONTAINERS
 from ganeti.model.enums import DiskTemplate
 from ganeti.storage.registry import volume_templates
 
-#: What a cluster had before there was a choice.
+#: Values of a cluster from before there was a choice.
 _BEFORE: Mapping[str, object] = {
     "gluster_storage_dir": "/var/run/ganeti/gluster",
     "ssh_key_type": "dsa",

@@ -14,7 +14,7 @@ from ganeti.paths import Paths
 #: Seconds for an answer.
 _PATIENCE = 10.0
 
-#: What is wrong, and seconds that the clock there is ahead.
+#: The problem, and seconds that the clock there is ahead.
 Answer = tuple[str, float | None]
 
 

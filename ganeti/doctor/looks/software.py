@@ -17,7 +17,7 @@ from ganeti.base import process
 from ganeti.doctor.facts import Library, Package, Software
 from ganeti.paths import Paths
 
-#: What the programs of this project are called in the metadata of Python.
+#: Name of this project in the metadata of Python.
 _DISTRIBUTION = "ganeti"
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:>=\s*([\w.]+))?[^;]*(?:;(.*))?")
 _PYTHON_MARKER = re.compile(r"""python_version\s*>=\s*['"](\d+)\.(\d+)['"]""")

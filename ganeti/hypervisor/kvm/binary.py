@@ -16,7 +16,7 @@ from ganeti.base import files, jsonio, process, programs, typed
 from ganeti.base.text import nearest
 from ganeti.hypervisor.kvm.params import DEFAULT_KVM_PATH
 
-#: What distributions call QEMU when they ship no program ``kvm``.
+#: Name of QEMU in distributions that have no program ``kvm``.
 _OTHER_NAME = "qemu-system-x86_64"
 _VERSION = re.compile(r"version (\d+)\.(\d+)(?:\.(\d+))?")
 _ALIAS = re.compile(r"\(alias of ([^)\s]+)\)")

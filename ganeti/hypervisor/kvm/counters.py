@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 _PATIENCE = 1.0
 _AGAIN = 300.0
 _MIB = 1024 * 1024
-#: Where the kernel counts what went through a network interface.
+#: Directory in which the kernel counts the traffic of network interfaces.
 NET = Path("/sys/class/net")
 
 

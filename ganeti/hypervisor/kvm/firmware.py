@@ -19,7 +19,7 @@ from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.model.ids import InstanceUuid
 from ganeti.paths import Paths
 
-#: Where distributions have (code, template of variables): Debian, Fedora, SUSE, Arch.
+#: Paths of (code, template of variables) in distributions: Debian, Fedora, SUSE, Arch.
 _PLAIN = (
     ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"),
     ("/usr/share/OVMF/OVMF_CODE.fd", "/usr/share/OVMF/OVMF_VARS.fd"),

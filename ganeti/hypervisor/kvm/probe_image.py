@@ -20,11 +20,11 @@ from collections.abc import Iterator
 #: Port of the ``isa-debug-exit`` device.
 EXIT_PORT = 0xF4
 PASSED = 0x31
-#: What QEMU exits with when ``PASSED`` is written (``value << 1 | 1``, QEMU's rule).
+#: Exit code of QEMU when ``PASSED`` is written (``value << 1 | 1``, QEMU's rule).
 EXIT_STATUS = PASSED << 1 | 1
 
 _SIZE = 0x10000
-#: Where the last 64 KiB of a PC firmware are seen below 1 MiB.
+#: Address of the last 64 KiB of a PC firmware below 1 MiB.
 _BASE = 0xF0000
 _GDT = 0x400
 _RESET = 0xFFF0

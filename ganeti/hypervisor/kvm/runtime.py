@@ -85,7 +85,7 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     memory: int
     #: machine type with its version; empty: unknown, so the guest can be neither moved nor changed
     machine: str = ""
-    #: what started it, when that was not this software (see adoption)
+    #: software that started it, when it was not this one (see adoption)
     software: str = ""
     #: device id -> place, see places
     places: dict[str, str] = {}

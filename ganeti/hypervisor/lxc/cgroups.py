@@ -16,7 +16,7 @@ from ganeti import errors
 from ganeti.base import files
 from ganeti.hypervisor.mounts import Mount
 
-#: What limits need on any node.
+#: Controllers that limits need on any node.
 NEEDED = ("cpu", "cpuset", "devices", "memory")
 #: Version 2 has them without a controller: one is done by BPF, one by the core.
 _BUILT_IN = frozenset({"devices", "freezer"})

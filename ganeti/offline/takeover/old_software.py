@@ -16,7 +16,7 @@ from ganeti.paths import Paths
 #: Seconds for all daemons to stop; jobs have ended by then.
 _STOP_TIMEOUT = 120.0
 _START_TIMEOUT = 180.0
-#: What starts it: the watcher from cron, a script at boot, and the links to the version in use.
+#: Files that start it: cron table of the watcher, script at boot, links to the version in use.
 #: Without those links Debian removes its packages without a question.
 STARTERS = (
     "/etc/cron.d/ganeti",

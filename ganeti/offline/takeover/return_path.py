@@ -25,7 +25,7 @@ _OBJECTS = {
     "disks": "disk",
     "filters": "filter",
 }
-#: What changes by itself.
+#: Members that change by themselves.
 _STAMPS = frozenset(("serial_no", "mtime", "ctime"))
 _TIMERS = ("ganeti-watcher.timer", "ganeti-cleaner.timer")
 

@@ -42,7 +42,7 @@ _KEPT = (
 )
 #: Older than every right that a master gives.
 _FIRST_RIGHT = (0, 1)
-#: What is set aside besides the data; the first is what would start daemons again.
+#: Files that are set aside besides the data; the first ones would start daemons again.
 MOVED = (*old_software.STARTERS, *look.SCRIPTS)
 _RUNTIME = ".runtime"
 

@@ -35,7 +35,7 @@ from ganeti.rpc.objects import NodeDisk
 
 #: How the names of snapshots begin that are made to be read.
 _COPIES = "backup-"
-#: What a snapshot is made of, its node, and the state of its disks.
+#: Node and copies of the disks of a snapshot, and their consistency.
 _Read = tuple[Node, tuple[NodeDisk, ...], Consistency]
 
 

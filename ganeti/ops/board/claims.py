@@ -22,7 +22,7 @@ class Claim:
     handle: str
     #: names, the primary one first
     nodes: tuple[str, ...]
-    #: what counts until then, each on its nodes
+    #: resources that count until then, as instances, each on its nodes
     takes: tuple[facts.Instance, ...]
     job_id: int = 0
     #: whether the job may go on after the operation that was given the place

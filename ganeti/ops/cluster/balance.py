@@ -27,7 +27,7 @@ from ganeti.placement.move_kinds import Limits
 class _Plan:
     #: each with the nodes that take part
     agendas: list[tuple[Agenda, tuple[str, ...]]]
-    #: what the answer tells beside the plan
+    #: members of the answer beside the plan
     about: JsonObject
 
 

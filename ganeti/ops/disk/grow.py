@@ -24,7 +24,7 @@ class _Plan:
     """How a detached disk grows."""
 
     disk: Disk
-    #: what stands for its instance in node calls
+    #: stand-in for its instance in node calls
     home: Instance
     #: what error texts call the disk
     title: str

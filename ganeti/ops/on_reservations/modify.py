@@ -35,7 +35,7 @@ from ganeti.ops.steps.changes.settings_changes import Row, merge
 from ganeti.ops.steps.reservations import place
 from ganeti.ops.steps.storage import disks as instance_disks
 
-#: What a reservation has of what can be changed of an instance.
+#: Parameters of a change of an instance that a reservation has too.
 _POSSIBLE = frozenset(
     {
         "beparams",

@@ -14,7 +14,7 @@ from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.operation import Hooks
 
-#: What jobs reserve while they make or rename an image.
+#: Kind of the claims of jobs that make or rename an image.
 NAMES = "image name"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 

@@ -10,7 +10,7 @@ from ganeti.model.disk import Disk
 from ganeti.model.enums import DiskTemplate
 from ganeti.model.instance import Instance
 
-#: What is missing in a reservation without a place.
+#: Missing attribute of a reservation without a place.
 NODE = "a node"
 
 

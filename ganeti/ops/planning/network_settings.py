@@ -18,7 +18,7 @@ from ganeti.opcodes.network import OpNetworkAdd, OpNetworkSetParams
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MAX_NAME = 255
-#: What IPv4 needs.
+#: Smallest MTU for IPv4.
 _SMALLEST_MTU = 576
 
 

@@ -22,9 +22,9 @@ class Rescue:
 
     #: that fail over, in the order in which they start
     failovers: list[Instance]
-    #: that stay: name and reason
+    #: instances that stay: name and reason
     left: list[tuple[str, str]]
-    #: whose job waits or runs
+    #: instances whose job waits or runs
     starting: list[Instance]
 
 

@@ -33,7 +33,7 @@ class SshPlan:
         return any(identify(key) == identify(own) for keys in self.public.values() for own in keys)
 
 
-#: Where SSH servers listen if nothing else is said; known_hosts says nothing of it.
+#: Port of SSH servers if no other one is set; known_hosts does not name it.
 _PORT = 22
 #: Stands for the uuid of the node of keys that are not in use any more.
 GONE = NodeUuid("gone")

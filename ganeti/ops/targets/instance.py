@@ -92,7 +92,7 @@ def lock_with_disks(
 class InstanceOperation(Operation[O, R]):
     """An operation on one instance: locks it and its nodes, and runs hooks there."""
 
-    #: what runs the opcode when the instance is a reservation; without it that is refused
+    #: operation for an instance that is a reservation; None: the opcode is refused for one
     for_reservation: ClassVar[type[Operation[Any, Any]] | None] = None
 
     #: as it was when its lock was granted; nobody else changes it after that

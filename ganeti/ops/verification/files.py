@@ -14,7 +14,7 @@ from ganeti.model.node import Node
 from ganeti.ops.verification.report import Report
 from ganeti.storage.registry import TEMPLATES
 
-#: What a node answered to its checks, by name.
+#: Answers of a node to its checks, by name.
 Answers = Mapping[str, Any]
 
 _CHECK = "file-disks"

@@ -17,7 +17,7 @@ from ganeti.ops.verification.report import Report
 from ganeti.rpc.objects import BlockDevStatus
 from ganeti.storage.registry import traits_of
 
-#: What a node answered to its checks, by name.
+#: Answers of a node to its checks, by name.
 Answers = Mapping[str, Any]
 
 #: Words for ``BlockDevStatus.ldisk_status``.

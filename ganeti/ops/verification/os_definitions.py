@@ -12,7 +12,7 @@ from ganeti.model.node import Node
 from ganeti.ops.verification.report import Report
 
 CHECK = "oslist"
-#: What must be alike: key of an answer, and what it is called.
+#: Members of answers that must be alike: key, and name for people.
 _ALIKE = (
     ("api_versions", "API versions"),
     ("variants", "variants"),

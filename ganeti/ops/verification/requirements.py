@@ -15,7 +15,7 @@ from ganeti.ops.verification.report import Report
 from ganeti.paths import Paths
 from ganeti.storage.registry import TEMPLATES, traits_of
 
-#: What a node answered to its checks, by name.
+#: Answers of a node to its checks, by name.
 Answers = Mapping[str, Any]
 
 #: Setting of the cluster with a directory -> check of that directory, code of the finding.

@@ -20,7 +20,7 @@ from ganeti.storage.registry import volume_templates
 #: Share by which physical volumes may differ where disks get whole ones.
 _PV_TOLERANCE = 0.02
 
-#: What a node answered to its checks, by name.
+#: Answers of a node to its checks, by name.
 Answers = Mapping[str, Any]
 
 

@@ -17,9 +17,9 @@ from ganeti.query.live import NO_ANSWER, Need, NodeState
 
 TEXT, NUMBER, UNIT, TIME = FieldKind.TEXT, FieldKind.NUMBER, FieldKind.UNIT, FieldKind.TIMESTAMP
 _MIB = 1024 * 1024
-#: What the default repository of nodes is called.
+#: Name of the default repository of nodes.
 _DEFAULT = "default"
-#: What is known of a backup whose file cannot be read.
+#: Fields that are known of a backup whose file cannot be read.
 _OF_DAMAGED = ("instance", "id", "time", "proof")
 
 

@@ -25,7 +25,7 @@ from ganeti.query.live import Need
 
 TEXT, BOOL, OTHER = FieldKind.TEXT, FieldKind.BOOL, FieldKind.OTHER
 
-#: What htools of all versions ask for, and no other program all at once.
+#: Fields that htools of all versions ask for, and no other program all at once.
 _HTOOLS_FIELDS = frozenset(
     {"be/auto_balance", "be/memory", "be/vcpus", "disk_usage", "pnode", "snodes", "status", "tags"}
 )

@@ -13,7 +13,7 @@ from ganeti.storage.drbd.v84 import Version84
 
 #: Names of resources as this software gives them.
 _OWN = re.compile(r"resource[0-9]+")
-#: Where the module shows the program that it calls on events.
+#: File in which the module shows the program that it calls on events.
 _HELPER = "/sys/module/drbd/parameters/usermode_helper"
 
 

@@ -19,7 +19,7 @@ from ganeti.storage.drbd.states import Live, Setup, Wish
 #: Exit code of drbdsetup for what the kernel refuses.
 _REFUSED: Final = 10
 _NO_MINOR: Final = "(127)"
-#: Where the magic number of version 08 metadata is, and what it is when clean and when not.
+#: Offset of the magic number of version 08 metadata, and its values when clean and when not.
 _MAGIC_AT: Final = 60
 _MAGICS: Final = (0x8374026B, 0x8374026C)
 #: The current generation in metadata that was just made.

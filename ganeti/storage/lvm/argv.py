@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ganeti import errors
 
-#: What a group or volume may be called (lvm(8)).
+#: Names that a group or volume may have (lvm(8)).
 _NAME = re.compile(r"[a-zA-Z0-9+_.][a-zA-Z0-9+_.-]{0,126}")
 
 _RESERVED = re.compile(

@@ -18,7 +18,7 @@ class Departure:
     """The job that moves an instance away."""
 
     instance: str
-    #: where it is then: nodes, a group, or who chooses
+    #: its new place, for people: nodes, a group, or the program that chooses
     to: str
     #: one job
     steps: list[OpCode]

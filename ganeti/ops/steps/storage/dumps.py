@@ -16,7 +16,7 @@ from ganeti.ops.steps.storage import copy_progress
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import ImportExportOptions, ImportExportStatus, NodeInstance
 
-#: What a node reads or writes: kind, and its arguments (see the node calls).
+#: Source or target of a node: kind, and its arguments (see the node calls).
 Io = tuple[str, list[Any]]
 _MIB = 1024 * 1024
 
