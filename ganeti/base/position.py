@@ -22,19 +22,19 @@ _OWN = "own"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What this node knows of its own copy."""
+    """The facts that this node has about its own copy."""
 
     #: (0, 0): not known
     position: Position = (0, 0)
     #: a master on this node made the state: no copy has more of that term
     made_here: bool = False
-    #: the server was booted since, and what the master noted last may be lost: the state may be
+    #: the server was booted since, and the last number may be lost: the state may be
     #: newer than ``position``
     may_be_newer: bool = False
 
 
 def read(paths: Paths) -> Known:
-    """What the file says; nothing is known without one, or of a damaged one."""
+    """Read the facts from the file; there are none without one, or in a damaged one."""
     try:
         words = files.read_text(paths.position_file).split()
     except FileNotFoundError:
