@@ -149,7 +149,7 @@ class Client(Connection):
         return dict(self.call("QueryMetrics"))
 
     def query_health(self) -> JsonObject:
-        """How the cluster stands, see ``master/standing.py``; no node is called for it."""
+        """The health of the cluster, see ``master/health.py``; no node is called for it."""
         return dict(self.call("QueryHealth"))
 
     def query_recovery(self) -> JsonObject:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ganeti.base.text import natural_sorted
-from ganeti.master import recovery_status, standing
+from ganeti.master import health, recovery_status
 from ganeti.model.config import Config
 from ganeti.notify.conditions import Condition
 
@@ -28,12 +28,12 @@ def find_conditions(core: Core) -> Iterator[Condition]:
             yield Condition("node-unreachable", "node", node.name, text)
     yield from _find_dead(core, config, now)
     yield from _find_mirrors(core, config)
-    for known in standing.list_findings(core, config):
+    for known in health.list_findings(core, config):
         found = known.finding
         text = f"{found.code}: {found.kind} {found.object}: {found.text}"
         yield Condition("finding", found.kind, found.object, text, found.code, found.severity)
-    for item in standing.list_certificates(core, config, now):
-        if item["ends"] - now < standing.SOON:
+    for item in health.list_certificates(core, config, now):
+        if item["ends"] - now < health.SOON:
             days = int((item["ends"] - now) / _DAY)
             text = f"The certificate {item['certificate']} of node {item['node']} "
             text += f"ends in {days} days" if days >= 0 else "has ended"
@@ -66,8 +66,8 @@ def _find_dead(core: Core, config: Config, now: float) -> Iterator[Condition]:
 def _find_mirrors(core: Core, config: Config) -> Iterator[Condition]:
     """Both sides of a mirror tell the same; it is one condition."""
     nodes: dict[tuple[str, str], set[str]] = {}
-    for instance, disk, node, sample in standing.list_mirrors(core, config):
-        if not standing.is_mirrored(sample):
+    for instance, disk, node, sample in health.list_mirrors(core, config):
+        if not health.is_mirrored(sample):
             nodes.setdefault((instance, disk), set()).add(node)
     for (instance, disk), names in nodes.items():
         text = f"Disk {disk} of instance {instance} is not in sync, say"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ganeti import constants
-from ganeti.master import recovery_status, standing
+from ganeti.master import health, recovery_status
 from ganeti.model.backup import BackupPlan
 from ganeti.model.config import Config
 from ganeti.model.enums import AdminState
@@ -94,7 +94,7 @@ def _add_cluster(sheet: Sheet, core: Core, config: Config) -> None:
     sheet.add("master_start_timestamp_seconds", (), core.started)
     sheet.add("master_term", (), core.rpc.epoch)
     sheet.add("master_lease_seconds", (), core.lease.count_left())
-    sheet.add("watcher_run_timestamp_seconds", (), standing.last_watcher_run(core.paths))
+    sheet.add("watcher_run_timestamp_seconds", (), health.last_watcher_run(core.paths))
     sheet.add("watcher_paused", (), int(core.facts.watcher_pause() is not None))
     paused = config.cluster.find_recovery_pause(core.clock.now()) is not None
     sheet.add("recovery_paused", (), int(paused))
@@ -102,10 +102,9 @@ def _add_cluster(sheet: Sheet, core: Core, config: Config) -> None:
     by_state = Counter(row["state"] for row in rows)
     for state in recovery_status.State:
         sheet.add("recovery_instances", (state.value,), by_state[state])
-    sheet.add("verify_timestamp_seconds", (), standing.oldest_verification(core, config))
+    sheet.add("verify_timestamp_seconds", (), health.oldest_verification(core, config))
     counts = Counter(
-        (known.finding.severity, known.finding.code)
-        for known in standing.list_findings(core, config)
+        (known.finding.severity, known.finding.code) for known in health.list_findings(core, config)
     )
     for labels, count in counts.items():
         sheet.add("verify_findings", labels, count)
@@ -172,9 +171,9 @@ def add_backup(sheet: Sheet, name: str, plan: BackupPlan) -> None:
 
 
 def _add_mirrors(sheet: Sheet, core: Core, config: Config) -> None:
-    for instance, disk, node, sample in standing.list_mirrors(core, config):
+    for instance, disk, node, sample in health.list_mirrors(core, config):
         labels = (instance, disk, node)
-        sheet.add("drbd_in_sync", labels, int(standing.is_mirrored(sample)))
+        sheet.add("drbd_in_sync", labels, int(health.is_mirrored(sample)))
         sheet.add("drbd_connected", labels, int(_is_connected(sample)))
         sheet.add("drbd_out_of_sync_bytes", labels, sample.out_of_sync)
 

@@ -18,13 +18,13 @@ from ganeti.master import (
     consoles,
     events,
     facts,
+    health,
     history,
     job_filters,
     job_log,
     measures,
     recovery_status,
     samples,
-    standing,
     watcher_pause,
 )
 from ganeti.master.client_waits import ClientWaits
@@ -113,7 +113,7 @@ class Service:
             "QueryTags": self._query_tags,
             "QueryJobLog": self._query_job_log,
             "QueryMetrics": self._query_metrics,
-            "QueryHealth": lambda _a, _p: standing.health(core),
+            "QueryHealth": lambda _a, _p: health.find_health(core),
             "QueryRecovery": lambda _a, _p: recovery_status.describe(core),
             "QueryNotifications": lambda _a, _p: self._notifier.describe(),
             "QuerySamples": self._query_samples,

@@ -1,4 +1,4 @@
-"""How the cluster stands now: findings, nodes, mirrors, room; from memory, no node is called."""
+"""The health of the cluster: findings, nodes, mirrors, room; from memory, no node is called."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SOON = 30 * 86400.0
 
 
-def health(core: Core) -> JsonObject:
+def find_health(core: Core) -> JsonObject:
     """The answer of QueryHealth."""
     config, now = core.store.current, core.clock.now()
     core.survey.note_interest()
