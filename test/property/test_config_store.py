@@ -16,15 +16,15 @@ from examples import examples
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from small_config import make_config
 
-from ganeti import constants, errors
+from ganeti import errors
 from ganeti.base import journal
 from ganeti.config import store
 from ganeti.config.changes import Author, Draft
 from ganeti.config.store import Store
 from ganeti.model import base
-from ganeti.model.cluster import Cluster
-from ganeti.model.config import Config, ConfigData
+from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
@@ -48,32 +48,6 @@ class Ticking:
         return self.time
 
 
-def first_state() -> Config:
-    node = Node(
-        uuid="node-0",
-        name="node0",
-        primary_ip="192.0.2.1",
-        secondary_ip="192.0.2.1",
-        group="group-0",
-        master_candidate=True,
-    )
-    cluster = Cluster(
-        uuid="cluster",
-        cluster_name="c",
-        master_node="node-0",
-        master_ip="192.0.2.9",
-        master_netdev="eth0",
-        master_netmask=24,
-    )
-    data = ConfigData(
-        version=constants.CONFIG_VERSION,
-        cluster=cluster,
-        nodes={"node-0": node},
-        nodegroups={"group-0": NodeGroup(uuid="group-0", name="default")},
-    )
-    return Config(data)
-
-
 def wire(config: Config) -> dict[str, Any]:
     return base.to_wire(config.data)
 
@@ -85,7 +59,7 @@ class Lab:
         self.top = Path(tempfile.mkdtemp(prefix="config-store-", dir=MEMORY))
         self.copies = 0
         self.paths = self._room()
-        store.write_checkpoint(first_state(), self.paths)
+        store.write_checkpoint(make_config(), self.paths)
         self.clock = Ticking()
         self.store = Store(self.paths, self.clock)
         #: every acknowledged state, and the length of the journal that ends with it

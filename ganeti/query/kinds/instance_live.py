@@ -25,6 +25,7 @@ from ganeti.query.field import (
     UNAVAIL,
     Context,
     Field,
+    Getter,
     Kind,
     Task,
     make_failed_cell,
@@ -39,13 +40,19 @@ def add_fields(kind: Kind[Instance]) -> None:
     """Give a kind the fields that need the nodes."""
     needs = frozenset({Need.INSTANCES})
     for name, title, value_kind, doc, getter in (
-        ("oper_ram", "Memory", FieldKind.UNIT, "Memory that the instance has now", _oper_ram),
+        (
+            "oper_ram",
+            "Memory",
+            FieldKind.UNIT,
+            "Memory that the instance has now",
+            _guest_number(lambda info: info.memory),
+        ),
         (
             "oper_vcpus",
             "VCPUs",
             FieldKind.NUMBER,
             "Number of virtual processors that the instance has now",
-            _oper_vcpus,
+            _guest_number(lambda info: info.vcpus),
         ),
         ("oper_state", "Running", FieldKind.BOOL, "Whether the instance runs", _oper_state),
         (
@@ -171,28 +178,19 @@ def _finder(ctx: Context) -> Callable[[Instance], _Place]:
     return find
 
 
-def _oper_ram(ctx: Context) -> Column[Instance]:
-    find = ctx.compute_once(_finder)
+def _guest_number(read: Callable[[InstanceInfo], int]) -> Getter[Instance]:
+    def getter(ctx: Context) -> Column[Instance]:
+        find = ctx.compute_once(_finder)
 
-    def column(instance: Instance) -> Cell:
-        place = find(instance)
-        if place.info is None:
-            return place.problem or UNAVAIL
-        return (0, place.info.memory)
+        def column(instance: Instance) -> Cell:
+            place = find(instance)
+            if place.info is None:
+                return place.problem or UNAVAIL
+            return (0, read(place.info))
 
-    return column
+        return column
 
-
-def _oper_vcpus(ctx: Context) -> Column[Instance]:
-    find = ctx.compute_once(_finder)
-
-    def column(instance: Instance) -> Cell:
-        place = find(instance)
-        if place.info is None:
-            return place.problem or UNAVAIL
-        return (0, place.info.vcpus)
-
-    return column
+    return getter
 
 
 def _oper_state(ctx: Context) -> Column[Instance]:

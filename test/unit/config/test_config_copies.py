@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ganeti import constants
+from small_config import make_config
+
 from ganeti.base.copies import NoCopies, Round
 from ganeti.config.changes import Author
 from ganeti.config.store import Store, write_checkpoint
-from ganeti.model.cluster import Cluster
-from ganeti.model.config import Config, ConfigData
-from ganeti.model.group import NodeGroup
-from ganeti.model.node import Node
 from ganeti.paths import Paths
 
 
@@ -31,29 +28,7 @@ def test_copies_are_never_newer_than_this_node(tmp_path: Path) -> None:
     """A master that crashed in between would be refused as outdated."""
     paths = Paths(tmp_path)
     paths.data.mkdir(parents=True)
-    node = Node(
-        uuid="n",
-        name="node1",
-        primary_ip="192.0.2.1",
-        secondary_ip="192.0.2.1",
-        group="g",
-        master_candidate=True,
-    )
-    cluster = Cluster(
-        uuid="c",
-        cluster_name="c",
-        master_node="n",
-        master_ip="192.0.2.9",
-        master_netdev="eth0",
-        master_netmask=24,
-    )
-    data = ConfigData(
-        version=constants.CONFIG_VERSION,
-        cluster=cluster,
-        nodes={"n": node},
-        nodegroups={"g": NodeGroup(uuid="g", name="default")},
-    )
-    write_checkpoint(Config(data), paths)
+    write_checkpoint(make_config(), paths)
     copies = Watching(paths)
     store = Store(paths, copies=copies)
     for tag in ("a", "b"):
