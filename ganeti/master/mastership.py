@@ -21,7 +21,9 @@ from ganeti.model.config import Config
 from ganeti.paths import Paths
 from ganeti.recovery import bounds
 from ganeti.recovery.role import RoleStore
+from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
+from ganeti.rpc.replica import ReplicaUpdate
 
 _LOG = logging.getLogger(__name__)
 
@@ -120,6 +122,18 @@ class Mastership:
         self.lease.note_change()
         if self.keeper is not None:
             self.keeper.note_change()
+        threading.Thread(target=self._inform_own_node, name="own-limit", daemon=True).start()
+
+    def _inform_own_node(self) -> None:
+        """Tell the node daemon here, as calls to candidates tell theirs.
+
+        It brings the master back if nothing else starts the master daemon.
+        """
+        update = ReplicaUpdate(epoch=self._rpc.epoch, failover_after=self.count_failover_after())
+        try:
+            self._rpc.call_one(self._store.current.master, NodeCalls.replica_update, update)
+        except errors.GanetiError as err:
+            _LOG.warning("the own node daemon does not know the limit: %s", errors.text(err))
 
     def _find_lease(self) -> int:
         """Seconds for which nobody else becomes the master after this one was heard; 0: endless."""
