@@ -13,10 +13,7 @@ counted as stopped by an administrator, so that nobody took over when the claim 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,12 +21,14 @@ from etcd_chaos import MEMBERS, EtcdSchedule
 from etcd_server import EtcdServers, Place
 from needs import needs_programs
 from net_cluster import NETWORK, NetCluster, needs_networks
+from schedule_runner import keep_logs, play_all
 from waiting import wait_for
 
 SCHEDULES = int(os.environ.get("ETCD_SCHEDULES", "0"))
 FIRST = int(os.environ.get("ETCD_SEED", "1"))
 CLUSTERS = int(os.environ.get("ETCD_CLUSTERS", "1"))
 LIMIT = 15
+LOGS = ("nodes/*/var/log/ganeti/*.log", "etcd/*/log")
 #: A program that ends with success when all members have a leader.
 HEALTHY = (
     "import sys; from pathlib import Path; from ganeti.net.etcd import Etcd;"
@@ -71,66 +70,23 @@ def make(directory: Path) -> tuple[NetCluster, EtcdServers]:
     return cluster, servers
 
 
-class Runner(threading.Thread):
-    """Runs schedules on one cluster until there are none left, or one fails."""
-
-    def __init__(self, directory: Path, seeds: Iterator[int], lock: threading.Lock) -> None:
-        super().__init__(name=directory.name, daemon=True)
-        self._directory = directory
-        self._seeds = seeds
-        self._lock = lock
-        self.failures: list[str] = []
-
-    def run(self) -> None:
-        while (seed := self._take_seed()) is not None:
-            self._directory.mkdir()
-            try:
-                self._play(seed)
-            except Exception as err:
-                self.failures.append(str(err) or repr(err))
-                print(f"seed {seed} failed", flush=True)
-            shutil.rmtree(self._directory, ignore_errors=True)
-
-    def _take_seed(self) -> int | None:
-        with self._lock:
-            return next(self._seeds, None)
-
-    def _play(self, seed: int) -> None:
-        cluster, servers = make(self._directory)
-        try:
-            schedule = EtcdSchedule(cluster, servers, seed)
-            schedule.run()
-            print(f"seed {seed}: {'; '.join(schedule.story[-2:])}", flush=True)
-        except BaseException:
-            self._keep_logs(seed)
-            raise
-        finally:
-            servers.stop()
-            cluster.destroy()
-
-    def _keep_logs(self, seed: int) -> None:
-        target = os.environ.get("ETCD_LOGS")
-        if not target:
-            return
-        for path in (
-            *self._directory.glob("nodes/*/var/log/ganeti/*.log"),
-            *self._directory.glob("etcd/*/log"),
-        ):
-            copy = Path(target) / str(seed) / path.relative_to(self._directory)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+def play(directory: Path, seed: int) -> str:
+    """Play one schedule; its last lines."""
+    cluster, servers = make(directory)
+    try:
+        schedule = EtcdSchedule(cluster, servers, seed)
+        schedule.run()
+        return "; ".join(schedule.story[-2:])
+    except BaseException:
+        keep_logs(directory, LOGS, os.environ.get("ETCD_LOGS"), seed)
+        raise
+    finally:
+        servers.stop()
+        cluster.destroy()
 
 
 @pytest.mark.timeout(6 * 3600)
 def test_random_schedules(tmp_path: Path) -> None:
-    seeds = iter(range(FIRST, FIRST + SCHEDULES))
-    lock = threading.Lock()
-    runners = [
-        Runner(tmp_path / f"c{number}", seeds, lock) for number in range(min(CLUSTERS, SCHEDULES))
-    ]
-    for runner in runners:
-        runner.start()
-    for runner in runners:
-        runner.join()
-    failures = [text for runner in runners for text in runner.failures]
+    seeds = range(FIRST, FIRST + SCHEDULES)
+    failures = play_all(tmp_path, play, seeds, min(CLUSTERS, SCHEDULES))
     assert not failures, "\n\n".join(failures)
