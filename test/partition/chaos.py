@@ -32,6 +32,9 @@ class Broken(AssertionError):
 class Schedule:
     """One random course of events on a cluster; every choice comes from the seed."""
 
+    #: seconds between two changes of one client
+    pace = clients.PACE
+
     def __init__(self, cluster: NetCluster, seed: int) -> None:
         self.cluster = cluster
         self.seed = seed
@@ -52,16 +55,13 @@ class Schedule:
             Broken: it is not; the text has the whole story.
         """
         writers = [
-            clients.TagWriter(self.cluster, node, self.book, f"s{self.seed}")
+            clients.TagWriter(self.cluster, node, self.book, f"s{self.seed}", self.pace)
             for node in self.cluster.nodes.values()
         ]
         for writer in writers:
             writer.start()
         try:
-            for _ in range(self.random.randint(5, 8)):
-                self._step()
-                time.sleep(self.random.choice((0.2, 0.5, 1.0, 2.0)))  # the schedule's own time
-                self._check_terms()
+            self._disturb()
             self._end_faults()
             for writer in writers:
                 writer.stop()
@@ -71,6 +71,12 @@ class Schedule:
         finally:
             for writer in writers:
                 writer.stop()
+
+    def _disturb(self) -> None:
+        for _ in range(self.random.randint(5, 8)):
+            self._step()
+            time.sleep(self.random.choice((0.2, 0.5, 1.0, 2.0)))  # the schedule's own time
+            self._check_terms()
 
     def note(self, text: str) -> None:
         self.story.append(f"{time.monotonic() - self._began:6.2f} s  {text}")
@@ -284,13 +290,15 @@ class Schedule:
             return [[str(err)]]
         return [row for row in rows if row[1] not in clients.FINAL]
 
+    def _list_others_with_data(self) -> list[NetNode]:
+        """Candidates but for the master, which have its data in the end."""
+        return [node for node in self.cluster.nodes.values() if node is not self.master]
+
     def _differences(self) -> list[str]:
         """What the copies of the other candidates have otherwise than the master."""
         found = []
         wanted, files = _state(self.master)
-        for node in self.cluster.nodes.values():
-            if node is self.master:
-                continue
+        for node in self._list_others_with_data():
             try:
                 config, jobs = _state(node)
             except errors.GanetiError as err:

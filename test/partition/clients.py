@@ -97,17 +97,25 @@ def outcome(client: Client, number: int, timeout: float = 8.0) -> str:
 class TagWriter(threading.Thread):
     """Sets tags through one node as long as there is a master on it."""
 
-    def __init__(self, cluster: NetCluster, node: NetNode, book: Book, prefix: str) -> None:
+    def __init__(
+        self,
+        cluster: NetCluster,
+        node: NetNode,
+        book: Book,
+        prefix: str,
+        pace: float = PACE,
+    ) -> None:
         super().__init__(name=f"client-{node.short}", daemon=True)
         self._cluster = cluster
         self._node = node
         self._book = book
         self._prefix = prefix
+        self._pace = pace
         self._stop_asked = threading.Event()
 
     def run(self) -> None:
         number = 0
-        while not self._stop_asked.wait(PACE):
+        while not self._stop_asked.wait(self._pace):
             socket = self._node.paths.luxi_socket
             if not socket.exists():
                 continue

@@ -20,11 +20,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+import power
 import pytest
 
 from ganeti import constants, paths
@@ -132,7 +133,13 @@ class NetNode:
         self.root = directory / self.short
         self.paths = paths.Paths(self.root)
         self.space = Namespace()
+        self._directory = directory
         self._shell = directory / "remote-shell"
+
+    @property
+    def has_power(self) -> bool:
+        """Whether programs can run here; see :mod:`power`."""
+        return not power.marker(self._directory, self.short).exists()
 
     @property
     def env(self) -> dict[str, str]:
@@ -147,6 +154,8 @@ class NetNode:
 
     def run(self, argv: list[str], timeout: float = 60) -> Ran:
         """Run a program as this node."""
+        if not self.has_power:
+            return Ran(None, "", f"{self.short} has no power")
         child = subprocess.Popen(
             self.space.enter(argv),
             env=self.env,
@@ -173,11 +182,11 @@ class NetNode:
     def pid(self, name: str) -> int | None:
         return daemon.running_pid(self.paths.pid_file(name))
 
-    def start(self, name: str, timeout: float = 60) -> Ran:
+    def start(self, name: str, timeout: float = 60, options: Sequence[str] = ()) -> Ran:
         """Start a daemon; what it says when it does not run."""
         if self.pid(name) is not None:
             return Ran(0, "", "runs already")
-        return self.run(services.ALL[name].argv(self.paths), timeout)
+        return self.run(services.ALL[name].argv(self.paths, *options), timeout)
 
     def signal(self, name: str, number: signal.Signals) -> bool:
         """Send a signal to a daemon; False when it does not run."""
@@ -266,6 +275,7 @@ class NetCluster:
         )
         shell.write_text(
             f'#!/bin/sh\ncase "$1" in\n{table}\n  *) exit 255;;\nesac\nshift\n'
+            "test -e $root.off && exit 255\n"
             f"export {paths.ROOTDIR_VARIABLE}=$root {paths.HOSTNAME_VARIABLE}=$name\n"
             'exec nsenter -t $pid -n -- /bin/sh -c "$*"\n'
         )
@@ -273,6 +283,7 @@ class NetCluster:
         hosts = [f"{NETWORK}.254 {CLUSTER} cluster"]
         hosts += [f"{node.address} {node.name} {node.short}" for node in self.nodes.values()]
         for node in self.nodes.values():
+            power.holder_file(self.directory, node.short).write_text(str(node.space.pid))
             for part in ("etc/ganeti", "var/lib", "var/run", "var/log", "srv/ganeti", "var/lock"):
                 (node.root / part).mkdir(parents=True, exist_ok=True)
             node.paths.hosts.write_text("\n".join(hosts) + "\n")
