@@ -2,7 +2,7 @@
 
 ``make check-leases`` plays 200 of them. ``LEASE_SCHEDULES`` is their number (default: none),
 ``LEASE_SEED`` the first seed, ``LEASE_CLUSTERS`` how many clusters run side by side, and
-``LEASE_LOGS`` a directory for the story of each one, and for the logs of a failure.
+``LEASE_LOGS`` a directory for the story and the logs of each one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCHEDULES = int(os.environ.get("LEASE_SCHEDULES", "0"))
 FIRST = int(os.environ.get("LEASE_SEED", "1"))
 CLUSTERS = int(os.environ.get("LEASE_CLUSTERS", "1"))
 TARGET = os.environ.get("LEASE_LOGS")
-LOGS = ("nodes/*/var/log/ganeti/*.log", "nodes/power.log")
+LOGS = ("story", "nodes/*/var/log/ganeti/*.log", "nodes/power.log")
 
 pytestmark = [
     pytest.mark.long,
@@ -39,14 +39,10 @@ def play(directory: Path, seed: int) -> str:
     try:
         schedule.run()
         return "; ".join(line.partition("  ")[2] for line in schedule.story[-3:])
-    except BaseException:
-        keep_logs(directory, LOGS, TARGET, seed)
-        raise
     finally:
+        Path(directory, "story").write_text("\n".join(schedule.story))
+        keep_logs(directory, LOGS, TARGET, seed)
         destroy(cluster)
-        if TARGET is not None:
-            Path(TARGET).mkdir(parents=True, exist_ok=True)
-            Path(TARGET, f"{seed}.story").write_text("\n".join(schedule.story))
 
 
 @pytest.mark.timeout(24 * 3600)
