@@ -91,7 +91,7 @@ class Families:
             MasterIp(context, hooks),
             External(context),
             Switches(context),
-            Files(context),
+            Files(context, self.report.repeat),
             Crypto(context),
             ssh,
             hooks,

@@ -8,6 +8,7 @@ import math
 import os
 import pwd
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from ganeti import errors
@@ -29,8 +30,10 @@ LOCK_WAIT = 10.0
 class Files(FileCalls):
     """Writes what the master distributes, and lists what it has stored here."""
 
-    def __init__(self, context: NodeContext) -> None:
+    def __init__(self, context: NodeContext, on_new_master: Callable[[], None]) -> None:
+        """``on_new_master``: the ssconf files name another master than before."""
         self._context = context
+        self._on_new_master = on_new_master
         self._hosts = threading.Lock()
 
     def upload_file_single(
@@ -115,6 +118,8 @@ class Files(FileCalls):
             ) from err
         log.info("ssconf: changed %s", ", ".join(changed) or "nothing")
         self._context.on_ssconf()
+        if ssconf_keys.MASTER_NODE in changed:
+            self._on_new_master()
 
     def _replace_ssconf(self, key: str, data: bytes) -> bool:
         path = self._context.paths.ssconf(key)

@@ -227,6 +227,15 @@ def test_unchanged_ssconf_files_are_not_written_again(node: LocalNode, paths: Pa
     assert paths.ssconf("master_node").stat().st_ino != before["master_node"]
 
 
+def test_it_is_noticed_that_another_node_is_the_master(context: NodeContext) -> None:
+    noticed: list[str] = []
+    files = node_files.Files(context, lambda: noticed.append(context.read_master()))
+    files.write_ssconf_files({"master_node": "node1", "node_list": "node1"})
+    files.write_ssconf_files({"master_node": "node1", "node_list": "node1\nnode2"})
+    files.write_ssconf_files({"master_node": "node2", "node_list": "node1\nnode2"})
+    assert noticed == ["node1", "node2"]
+
+
 @pytest.mark.parametrize("key", ["nosuch", "", "../config.data", "master_node/x"])
 def test_one_unknown_key_keeps_all_from_being_written(
     node: LocalNode, paths: Paths, key: str
