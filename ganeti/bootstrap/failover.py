@@ -36,6 +36,9 @@ Say = Callable[[str], None]
 
 #: Seconds to wait for enough nodes to answer.
 PATIENCE = 5.0
+#: Seconds until the daemon of a silent master is killed: it is frozen, or hangs. Its lease is
+#: over, and those of the nodes end while they wait for the next master.
+SILENT_STOP_WAIT = 5.0
 #: Path of the hooks around a failover; they run on the new master.
 HOOKS = "master-failover"
 
@@ -231,7 +234,11 @@ class Failover:
             return False
         failure = self._try(
             "stop the old master",
-            lambda: self.rpc.call_one(self.old, NodeCalls.node_stop_master),
+            lambda: self.rpc.call_one(
+                self.old,
+                NodeCalls.node_stop_master,
+                SILENT_STOP_WAIT if self.how.if_silent else None,
+            ),
         )
         if not isinstance(failure, errors.RpcError):
             self._try(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import os
@@ -30,6 +31,8 @@ SYSRQ = Path("/proc/sysrq-trigger")
 REBOOT_DELAY = 2.0
 #: Seconds the master daemon gets to stop.
 MASTER_STOP_WAIT = 60.0
+#: Seconds until one that was killed has ended.
+_KILL_WAIT = 5.0
 
 
 class System(SystemCalls):
@@ -102,33 +105,42 @@ class System(SystemCalls):
         digest = pem.digest_of_file(self._context.paths.client_cert) if token_request else ""
         return [["ssl", digest] for _ in token_request]
 
-    def node_stop_master(self) -> None:
+    def node_stop_master(self, patience: float | None = None) -> None:
         """Stop the master's daemons on this node; no error when they do not run.
 
-        Blocks until they have ended, at most a minute each. Another node takes over, so no
-        administrator wants that this cluster has no master.
+        Blocks until they have ended, at most a minute each. With ``patience`` one that has not
+        ended after so many seconds is killed: it is frozen, or hangs. Another node takes over, so
+        no administrator wants that this cluster has no master.
 
         Raises:
             GenericError: one did not end.
+            ParameterError: no such time.
         """
-        self._stop_daemon(constants.RAPI)
-        if self._stop_daemon(constants.MASTERD):
+        if patience is not None and not 0 <= patience <= self._master_stop_wait:
+            raise errors.ParameterError(f"cannot wait {patience} s for the end of a daemon")
+        self._stop_daemon(constants.RAPI, patience)
+        if self._stop_daemon(constants.MASTERD, patience):
             files.remove(self._context.paths.master_stopped_file)
 
-    def _stop_daemon(self, name: str) -> bool:
+    def _stop_daemon(self, name: str, patience: float | None) -> bool:
         """Whether it ran."""
         pid = daemon.running_pid(self._context.paths.pid_file(name))
         if pid is None:
             return False
         log.info("stopping %s (pid %d)", name, pid)
+        wait = self._master_stop_wait if patience is None else patience
         try:
             os.kill(pid, signal.SIGTERM)
         except ProcessLookupError:
             return False
-        if not process.wait_exit(pid, self._master_stop_wait):
-            raise errors.GenericError(
-                f"{name} (pid {pid}) did not stop within {self._master_stop_wait:g} s"
-            )
+        ended = process.wait_exit(pid, wait)
+        if not ended and patience is not None:
+            log.error("%s (pid %d) did not stop within %g s and is killed", name, pid, wait)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            ended = process.wait_exit(pid, _KILL_WAIT)
+        if not ended:
+            raise errors.GenericError(f"{name} (pid {pid}) did not stop within {wait:g} s")
         return True
 
     def test_delay(self, duration: float) -> None:

@@ -325,7 +325,7 @@ class LeaseSchedule(UnaidedSchedule):
             for moment, short, what in power.read_log(self.cluster.directory)
             if what == power.OFF
         ]
-        return [*self._killed, *cuts]
+        return [*super()._list_deaths(), *cuts]
 
     def _list_others_with_data(self) -> list[NetNode]:
         config = read_config(self.master.paths)

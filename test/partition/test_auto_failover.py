@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -57,7 +58,7 @@ def demand_master(cluster: NetCluster, without: NetNode | None = None) -> NetNod
     """The master, as soon as there is one."""
     wait_for(
         lambda: find_master(cluster, without) is not None,
-        lambda: "no master\n" + cluster.describe() + read_logs(cluster),
+        lambda: "no master\n" + cluster.describe() + read_logs(cluster.nodes.values()),
         LATEST,
         pause=0.5,
     )
@@ -87,10 +88,10 @@ def wait_for_log(nodes: Iterable[NetNode], text: str) -> None:
     wait_for(lambda: any(text in log.read_text() for log in logs), f"{text!r} in the log", LATEST)
 
 
-def read_logs(cluster: NetCluster) -> str:
+def read_logs(nodes: Iterable[NetNode]) -> str:
     """What the node daemons said of failovers."""
     text = ""
-    for node in cluster.nodes.values():
+    for node in nodes:
         log = node.paths.log / "node-daemon.log"
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         said = [line for line in lines if "silent" in line or "failover" in line]
@@ -157,6 +158,23 @@ def test_a_frozen_master_is_replaced_and_ends_when_it_goes_on(cluster: NetCluste
         old.signal(name, signal.SIGCONT)
     wait_for_end(old)
     assert new.gnt("cluster add-tags thawed").code == 0
+    heal(cluster)
+
+
+@in_full
+def test_a_frozen_master_daemon_is_killed_where_its_node_answers(cluster: NetCluster) -> None:
+    """Waiting for its end would take longer than the leases of the nodes."""
+    old = demand_master(cluster)
+    frozen = old.pid(constants.MASTERD)
+    old.signal(constants.MASTERD, signal.SIGSTOP)
+    began = time.monotonic()
+    new = wait_for_another(cluster, old)
+    print(f"replaced after {time.monotonic() - began:.1f} s")
+    assert old.pid(constants.MASTERD) != frozen
+    assert (
+        "did not stop within 5 s and is killed" in (old.paths.log / "node-daemon.log").read_text()
+    )
+    assert "Could not stop the old master" not in read_logs([new])
     heal(cluster)
 
 

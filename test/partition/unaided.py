@@ -23,10 +23,12 @@ RESTART = 5.0
 #: Seconds in which a daemon that goes on after a pause finds out that its lease is over.
 NOTICE = 5.0
 
+_MOMENT = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d+"
 _LINE = re.compile(
-    r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d+).*(master in term (\d+)|stepping down|stopping)",
+    rf"^({_MOMENT}).*(master in term (\d+)|stepping down|stopping)",
     re.MULTILINE,
 )
+_KILL = re.compile(rf"^({_MOMENT}).*ganeti-masterd .* and is killed$", re.MULTILINE)
 
 
 @dataclass
@@ -71,7 +73,10 @@ class UnaidedSchedule(chaos.Schedule):
 
     def _list_deaths(self) -> list[tuple[str, float]]:
         """Nodes whose master daemon was killed, and when."""
-        return self._killed
+        return [
+            *self._killed,
+            *(each for n in self.cluster.nodes.values() for each in _list_kills(n)),
+        ]
 
     # the end -------------------------------------------------------------------------------
 
@@ -118,7 +123,7 @@ class UnaidedSchedule(chaos.Schedule):
         text = log.read_text(errors="replace")
         reigns: list[Reign] = []
         for stamp, _what, term in _LINE.findall(text):
-            moment = datetime.fromisoformat(stamp.replace(",", ".")).timestamp()
+            moment = _read_moment(stamp)
             if term:
                 reigns.append(Reign(node.name, int(term), moment))
             elif reigns and reigns[-1].end is None:
@@ -138,3 +143,14 @@ class UnaidedSchedule(chaos.Schedule):
             if pause.node == node and pause.begin <= moment <= (pause.end or moment) + NOTICE:
                 return pause.begin
         return moment
+
+
+def _read_moment(stamp: str) -> float:
+    return datetime.fromisoformat(stamp.replace(",", ".")).timestamp()
+
+
+def _list_kills(node: NetNode) -> list[tuple[str, float]]:
+    """When the node daemon has killed a master daemon that did not stop."""
+    log = node.paths.log / "node-daemon.log"
+    text = log.read_text(errors="replace") if log.exists() else ""
+    return [(node.name, _read_moment(stamp)) for stamp in _KILL.findall(text)]

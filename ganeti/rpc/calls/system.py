@@ -51,8 +51,8 @@ class SystemCalls(ABC):
 
     @abstractmethod
     @call(timeout=FAST)
-    def node_stop_master(self) -> None:
-        """Stop the master daemon on this node."""
+    def node_stop_master(self, patience: float | None = None) -> None:
+        """Stop the master daemon on this node; kill it if it runs after so many seconds."""
 
     @abstractmethod
     @call(timeout=NORMAL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -175,6 +177,24 @@ def test_a_master_daemon_that_does_not_stop_is_an_error(
 ) -> None:
     with pytest.raises(errors.GenericError, match=f"pid {master.pid}"):
         System(context, master_stop_wait=0.1).node_stop_master()
+
+
+@pytest.mark.parametrize("master", ["willing"], indirect=True)
+def test_a_frozen_master_daemon_is_killed_if_its_place_is_taken(
+    node: LocalNode, paths: Paths, master: subprocess.Popen[bytes]
+) -> None:
+    master.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, master.pid, os.WSTOPPED)
+    paths.master_stopped_file.touch()
+    node.node_stop_master(0.1)
+    assert master.wait(5) == -9
+    assert not paths.master_stopped_file.exists(), "another node takes over"
+
+
+@pytest.mark.parametrize("patience", [-1.0, 3600.0, float("nan")])
+def test_impossible_times_to_stop_are_refused(node: LocalNode, patience: float) -> None:
+    with pytest.raises(errors.ParameterError, match="cannot wait"):
+        node.node_stop_master(patience)
 
 
 def test_a_stale_pid_file_stops_nobody(node: LocalNode, paths: Paths) -> None:
