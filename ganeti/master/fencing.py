@@ -123,7 +123,8 @@ class Fencer(WaitingThread):
         """
         config = self._store.current
         nodes = config.online_nodes()
-        self._rpc.limit_time(limit / bounds.CALLS).call_many(nodes, NodeCalls.version)
+        # The leases of all others are renewed again when the slowest has answered.
+        self._rpc.limit_time_exactly(limit / bounds.CALLS).call_many(nodes, NodeCalls.version)
         watched = [node.uuid for node in nodes]
         ids = []
         for found in self._leases.find_silent(watched, lambda node: _has_device(config, node)):

@@ -81,6 +81,8 @@ class NodeRpc:
         self._client.on_end = self.tally.note
         self._port = resolve.port(constants.NODED)
         self._limit = float("inf")
+        #: holds for the connection as well, and on slow machines as on others
+        self._exact_limit = float("inf")
         self._rounds = Rounds()
         self._sharing = False
         #: number of the master term that calls carry; 0: none
@@ -114,6 +116,15 @@ class NodeRpc:
         """The same calls over the same connections, none of which may take longer than this."""
         limited = copy.copy(self)
         limited._limit = seconds
+        return limited
+
+    def limit_time_exactly(self, seconds: float) -> NodeRpc:
+        """Like :meth:`limit_time`, for calls that others must not wait for longer.
+
+        It holds for the connection as well, and is not scaled for slow machines.
+        """
+        limited = self.limit_time(seconds)
+        limited._exact_limit = seconds
         return limited
 
     def share_calls(self) -> NodeRpc:
@@ -243,8 +254,8 @@ class NodeRpc:
             port=self._port,
             path=f"/{spec.name}",
             body=body,
-            timeout=patience.scale(min(spec.timeout, self._limit)),
-            connect_timeout=patience.scale(CONNECT_TIMEOUT),
+            timeout=min(patience.scale(min(spec.timeout, self._limit)), self._exact_limit),
+            connect_timeout=min(patience.scale(CONNECT_TIMEOUT), self._exact_limit),
             expected_cn=node.name,
             headers=headers,
         )

@@ -312,6 +312,26 @@ def test_an_instance_lives_its_life_over_the_wire(
         rpc.stop()
 
 
+def test_an_exact_limit_holds_on_a_slow_machine_and_while_nobody_accepts(
+    shared_daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credential = shared_daemon.paths.root.parent / "master.pem"
+    here = Node(uuid="u1", name=NAME, primary_ip=ADDRESS, secondary_ip=ADDRESS, group="g")
+    monkeypatch.setenv("GANETI_TIME_FACTOR", "20")
+    monkeypatch.setenv("GANETI_ROOTDIR", str(shared_daemon.paths.root))
+    with socket.create_server((ADDRESS, 0)) as silent:
+        services = f"ganeti-noded {silent.getsockname()[1]}/tcp\n"
+        shared_daemon.paths.services.write_text(services)
+        rpc = NodeRpc(Identity(credential, shared_daemon.paths.ca_cert).client_context())
+        try:
+            begin = time.monotonic()
+            with pytest.raises(errors.RpcError):
+                rpc.limit_time_exactly(0.2).call_one(here, NodeCalls.version)
+            assert time.monotonic() - begin < 3.0
+        finally:
+            rpc.stop()
+
+
 # certificates
 
 
