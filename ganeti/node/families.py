@@ -86,7 +86,16 @@ class Families:
         self.all: tuple[object, ...] = (
             system,
             Versions(context),
-            Verifier(context, system, instances, disks, storage, guest_os, ssh),
+            Verifier(
+                context,
+                system,
+                instances,
+                disks,
+                storage,
+                guest_os,
+                ssh,
+                self.lease.find_watchdog_flaw,
+            ),
             replica,
             MasterIp(context, hooks),
             External(context),

@@ -25,7 +25,7 @@ from ganeti.base.waiting_thread import WaitingThread
 from ganeti.model import ssconf_keys
 from ganeti.node.context import NodeContext
 from ganeti.node.occupation import find_running
-from ganeti.node.watchdog import Watchdog, WatchdogError
+from ganeti.node.watchdog import Watchdog, WatchdogError, WatchdogMissing, check_device
 from ganeti.recovery import bounds
 from ganeti.recovery.lease import Grant, Kept, Stamp
 from ganeti.recovery.node import Called, Effect, GuestBegan, GuestsEnded, NodeMachine, Tick
@@ -41,6 +41,8 @@ _WRITE_PAUSE = 1.0
 _PARALLEL = 16
 #: Seconds at the end of the daemon for the master to notice that the watchdog is to be off.
 _NOTICE = 15.0
+#: Seconds until a watchdog that could not be opened is tried again.
+_TRY_AGAIN = 60.0
 
 
 class NodeLease(WaitingThread):
@@ -62,6 +64,9 @@ class NodeLease(WaitingThread):
         self._retiring = False
         #: the device and the lease that did not fit; they are tried again when one has changed
         self._refused = ("", 0.0)
+        #: why they did not fit, and when they are tried again although none has changed
+        self._flaw = ""
+        self._retry_at: float | None = None
         self._ending: threading.Thread | None = None
 
     def _restore(self) -> None:
@@ -120,11 +125,30 @@ class NodeLease(WaitingThread):
                 bool(holder.watchdog)
                 and self._has_place_for(holder.watchdog)
                 and not self._retiring
-                and self._refused != (holder.watchdog, holder.seconds)
+                and not self._refuses(holder.watchdog, holder.seconds)
             )
             if holder.needed != before:
                 log.info("nodes need leases now: %s", "yes" if holder.needed else "no")
                 self._changed.notify_all()
+
+    def _refuses(self, device: str, seconds: float) -> bool:
+        """Whether a device has failed and is not to be tried again now."""
+        if self._refused != (device, seconds):
+            return False
+        return self._retry_at is None or self._clock.monotonic() < self._retry_at
+
+    def find_watchdog_flaw(self, device: str) -> str:
+        """Why a device would not reset this host; empty when nothing is known against it."""
+        with self._changed:
+            if self._machine.armed and self._watchdog.device == device:
+                return ""
+            if self._refused[0] == device:
+                return self._flaw
+        try:
+            check_device(device)
+        except WatchdogError as err:
+            return str(err)
+        return ""
 
     def make_stamp(self) -> Stamp:
         with self._changed:
@@ -187,12 +211,17 @@ class NodeLease(WaitingThread):
             return
         try:
             self._watchdog.feed(holder.watchdog, bounds.count_watchdog(holder.seconds))
+            self._refused, self._flaw = ("", 0.0), ""
         except WatchdogError as err:
             # What is on stays on until the master does not count on it any more.
+            again = isinstance(err, WatchdogMissing)
+            self._retry_at = self._clock.monotonic() + _TRY_AGAIN if again else None
             self._refused = (holder.watchdog, holder.seconds)
             self._machine.wants_watchdog = False
             self._machine.armed = self._watchdog.is_on
-            log.error("this host has no watchdog: %s", err)
+            if self._flaw != str(err):
+                log.error("this host has no watchdog: %s", err)
+            self._flaw = str(err)
 
     # guests ------------------------------------------------------------------------------------
 

@@ -52,12 +52,15 @@ class Verifier(VerifyCalls):
         storage: Storage,
         guest_os: GuestOs,
         ssh: Ssh,
+        find_watchdog_flaw: Callable[[str], str],
     ) -> None:
+        """``find_watchdog_flaw``: why a device would not reset this host, or an empty text."""
         self._context = context
         self._system = system
         self._instances = instances
         self._disks = disks
         self._certificates = Certificates(context)
+        self._find_watchdog_flaw = find_watchdog_flaw
         self._checks: Mapping[str, Check] = {
             "allowed-file-storage-paths": self._allowed_paths,
             "bridges": lambda names, _hv: interfaces.find_missing_bridges(_texts(names)),
@@ -100,6 +103,7 @@ class Verifier(VerifyCalls):
             "time": lambda _arg, _hv: clock.split(context.clock.now()),
             "unfinished-exports": lambda _arg, _hv: Exports(context).list_unfinished(),
             "user-scripts": self._user_scripts,
+            "watchdogs": self._watchdog,
             "vglist": lambda _arg, _hv: storage.vg_list(),
             "version": lambda _arg, _hv: [
                 constants.PROTOCOL_VERSION,
@@ -261,6 +265,13 @@ class Verifier(VerifyCalls):
         paths = self._context.paths
         directories = (paths.data, paths.queue, paths.run, paths.log, paths.conf)
         return problems + [text for text in map(_directory_problem, directories) if text]
+
+    def _watchdog(self, pairs: object, _hv: dict[str, JsonObject]) -> str:
+        """What is wrong with the watchdog of this node, of those that are given with their nodes"""
+        for device, node in _convert(pairs, list[tuple[str, str]]):
+            if node == self._context.name:
+                return self._find_watchdog_flaw(device)
+        return ""
 
     def _user_scripts(self, paths: object, _hv: dict[str, JsonObject]) -> list[str]:
         """Those programs that are not there or cannot be run"""

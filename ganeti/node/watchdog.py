@@ -25,6 +25,24 @@ class WatchdogError(Exception):
     """The host has no watchdog that can be counted on; the text says why."""
 
 
+class WatchdogMissing(WatchdogError):
+    """The device cannot be opened now; it may come."""
+
+
+def check_device(path: str) -> None:
+    """Look whether a watchdog device is there. Does not open it, as that switches it on.
+
+    Raises:
+        WatchdogMissing: there is none.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as err:
+        raise WatchdogMissing(f"{path}: {err.strerror}") from err
+    if not stat.S_ISCHR(mode):
+        raise WatchdogMissing(f"{path} is not a watchdog device")
+
+
 def set_timeout(fd: int, seconds: int) -> int:
     """Ask for a time until the reset; the time that the device has now. Raises OSError."""
     return int(_INT.unpack(fcntl.ioctl(fd, _SET_TIMEOUT, _INT.pack(seconds)))[0])
@@ -75,9 +93,11 @@ class Watchdog:
 
     def _open(self, device: str) -> None:
         self.switch_off()
-        if not stat.S_ISCHR(os.stat(device).st_mode):
-            raise WatchdogError(f"{device} is not a watchdog device")
-        self._fd = os.open(device, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
+        check_device(device)
+        try:
+            self._fd = os.open(device, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
+        except OSError as err:
+            raise WatchdogMissing(f"{device}: {err.strerror}") from err
         self._device, self._seconds = device, 0
         log.warning("watchdog %s is on: it resets this host without a lease", device)
 

@@ -130,7 +130,7 @@ class CVErrorCode(StrEnum):
     ENODELVM = "ENODELVM", "volume groups or volumes of the node are missing or damaged"
     ENODEN1 = "ENODEN1", "the node has too little memory for what may have to run on it"
     ENODENET = "ENODENET", "a bridge is missing, or the node cannot reach another one"
-    ENODEFENCING = "ENODEFENCING", "a fence agent cannot be used on the node"
+    ENODEFENCING = "ENODEFENCING", "a fence agent cannot be used on the node, or its watchdog"
     ENODEOOBPATH = "ENODEOOBPATH", "the out-of-band program cannot be run on the node"
     ENODEORPHANFILE = (
         "ENODEORPHANFILE",

@@ -42,8 +42,10 @@ def checks(config: Config, paths: Paths, nodes: Iterable[Node]) -> JsonObject:
         asked["allowed-file-storage-paths"] = None
     if programs := _oob_programs(config):
         asked["oob-paths"] = programs
-    if agents := _fence_agents(config):
+    if agents := _list_devices(config, "fence_agent"):
         asked["fence-agents"] = agents
+    if watchdogs := _list_devices(config, "watchdog"):
+        asked["watchdogs"] = watchdogs
     if config.cluster.master_vote is not None:
         asked["etcd"] = etcd_role.list_expected(config)
     scripts = {path for item in nodes for path in _user_scripts(config, paths, item)}
@@ -57,10 +59,10 @@ def _oob_programs(config: Config) -> list[str]:
     return sorted(found - {""})
 
 
-def _fence_agents(config: Config) -> list[tuple[str, str]]:
-    """The agents that are set, each with its node."""
+def _list_devices(config: Config, parameter: str) -> list[tuple[str, str]]:
+    """The values of a node parameter that are set, each with its node."""
     nodes = sorted(config.nodes.values(), key=lambda node: node.name)
-    found = [(str(config.ndparams(node).get("fence_agent") or ""), node.name) for node in nodes]
+    found = [(str(config.ndparams(node).get(parameter) or ""), node.name) for node in nodes]
     return [pair for pair in found if pair[0]]
 
 
@@ -89,6 +91,8 @@ def node(report: Report, config: Config, paths: Paths, item: Node, answers: Answ
     name = item.name
     for text in list_texts(answers.get("nodesetup")):
         report.error("ENODESETUP", "node", name, text)
+    if flaw := answers.get("watchdogs"):
+        report.error("ENODEFENCING", "node", name, f"watchdog: {flaw}")
     if item.master_candidate:
         # the master runs them, and each candidate may become the master
         for text in list_texts(answers.get("oob-paths")):

@@ -259,6 +259,40 @@ def test_a_watchdog_that_is_on_is_fed_although_it_is_too_slow_now(device: Device
     dog.leave()
 
 
+def test_a_watchdog_that_was_missing_is_tried_again(rig: Rig, tmp_path: Path) -> None:
+    path, device = tmp_path / "watchdog", Device()
+    rig.lease._watchdog = Watchdog(device.set_timeout)
+    try:
+        for _ in range(2):
+            rig.call(watchdog=str(path))
+        assert not rig.lease.make_stamp().armed
+        assert rig.lease.find_watchdog_flaw(str(path)) == f"{path}: No such file or directory"
+        path.symlink_to(device.path)
+        rig.call(watchdog=str(path))
+        assert device.read() == b""
+        rig.clock.ahead = 60.0
+        for _ in range(2):
+            rig.call(watchdog=str(path))
+        assert rig.lease.make_stamp().armed
+        assert set(device.read()) == {0}
+        assert rig.lease.find_watchdog_flaw(str(path)) == ""
+    finally:
+        device.close()
+
+
+def test_a_watchdog_that_is_too_slow_is_named_and_not_tried_again(rig: Rig, device: Device) -> None:
+    device.shortest = 60
+    rig.lease._watchdog = Watchdog(device.set_timeout)
+    for _ in range(2):
+        rig.call(watchdog=device.path)
+    assert "after 60 s at the earliest" in rig.lease.find_watchdog_flaw(device.path)
+    assert device.read() == b"V"
+    rig.clock.ahead = 600.0
+    for _ in range(2):
+        rig.call(watchdog=device.path)
+    assert device.read() == b""
+
+
 def test_a_file_is_no_watchdog(tmp_path: Path) -> None:
     path = tmp_path / "watchdog"
     path.write_text("precious")

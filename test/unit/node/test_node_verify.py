@@ -51,6 +51,7 @@ ALL = {
     "user-scripts",
     "version",
     "vglist",
+    "watchdogs",
 }
 
 
@@ -163,6 +164,14 @@ def test_programs_that_cannot_be_run_are_found(node: LocalNode, paths: Paths) ->
     assert fine is None
     assert [text.split()[0] for text in problems] == names[1:]
     assert check(node, "user-scripts", ["/good", "/bad"]) == ["/bad"], "below the root of the node"
+
+
+def test_only_the_watchdog_of_this_node_is_checked(node: LocalNode) -> None:
+    own = node.families[2]._context.name  # type: ignore[attr-defined]
+    pairs = [["/dev/no-such-1", "other.example.com"], ["/dev/no-such-2", own]]
+    assert check(node, "watchdogs", pairs) == "/dev/no-such-2: No such file or directory"
+    assert check(node, "watchdogs", pairs[:1]) == ""
+    assert check(node, "watchdogs", [["/dev/null", own]]) == ""
 
 
 def test_os_definitions_are_listed(node: LocalNode, paths: Paths) -> None:

@@ -173,7 +173,7 @@ def test_what_to_do_about_a_disk_that_is_missing() -> None:
 def test_nodes_are_asked_for_the_programs_that_operations_run() -> None:
     of = config(
         node(2, ndparams={"oob_program": "/sbin/oob"}),
-        node(3, ndparams={"fence_agent": "fence_ipmilan"}),
+        node(3, ndparams={"fence_agent": "fence_ipmilan", "watchdog": "/dev/watchdog"}),
         use_external_mip_script=True,
         master_vote=MasterVote.ETCD,
     )
@@ -181,8 +181,19 @@ def test_nodes_are_asked_for_the_programs_that_operations_run() -> None:
     asked = requirements.checks(of, PATHS, nodes)
     assert asked["oob-paths"] == ["/sbin/oob"]
     assert asked["fence-agents"] == [("fence_ipmilan", "node3.example.com")]
+    assert asked["watchdogs"] == [("/dev/watchdog", "node3.example.com")]
     assert asked["etcd"] == (f"/ganeti/{of.cluster.uuid}/master", "node1.example.com")
     assert asked["user-scripts"] == [str(PATHS.common(PATHS.master_ip_script))]
+
+
+def test_a_watchdog_matters_on_every_node(findings: Findings) -> None:
+    of = config(N2, N3)
+    for item, text in ((N2, ""), (N3, "/dev/watchdog: No such file or directory")):
+        requirements.node(findings.report, of, PATHS, item, {"watchdogs": text})
+    assert findings.lines == [
+        "ERROR:ENODEFENCING:node:node3.example.com:watchdog: /dev/watchdog: No such file or"
+        " directory",
+    ]
 
 
 def test_a_program_of_helpers_matters_where_a_master_may_run(findings: Findings) -> None:
