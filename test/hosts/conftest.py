@@ -20,7 +20,7 @@ from lab.place import Unavailable, run_directory
 HERE = Path(__file__).parent
 #: What a plain run of all tests takes from here, and what runs only when it is named.
 SHORT = "test_one_host.py"
-LONG = "test_hosts_burnin.py"
+LONG = ("test_hosts_burnin.py", "test_hosts_recovery.py")
 #: Seconds for one scenario, with the making of the cluster.
 LIMIT = 900
 #: What each process runs, one after the other and, but for Xen, with the same cluster. While the
@@ -49,7 +49,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     if any((Path.cwd() / word.partition("::")[0]).resolve() == HERE for word in config.args):
         # The other modules do all of what the short one does.
-        return True if collection_path.name in (SHORT, LONG) else None
+        return True if collection_path.name in (SHORT, *LONG) else None
     return None if collection_path.name == SHORT or is_asked_for(config) else True
 
 

@@ -153,6 +153,10 @@ class Monitor:
             if "return" in answer:
                 return answer["return"]
 
+    def read_events(self) -> list[str]:
+        """Names of the events that were not read yet, until QEMU ends."""
+        return [found["event"] for line in self._file if "event" in (found := json.loads(line))]
+
     def close(self) -> None:
         self._file.close()
         self._sock.close()

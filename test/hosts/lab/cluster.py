@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from lab import initramfs, project, xen
 from lab.channel import Ran
@@ -21,6 +22,8 @@ from lab.place import REPOSITORY, LabError, lock, run_directory
 DOMAIN = "example.com"
 CLUSTER = f"cluster.{DOMAIN}"
 SUBNET = "10.123.7"
+#: Addresses of the machine that runs the tests, and of the master.
+OUTSIDE, MASTER_IP = f"{SUBNET}.254", f"{SUBNET}.250"
 VG = "xenvg"
 #: The variable with the directory where processes of one run keep the disks of a made cluster:
 #: one makes it, the others start copies.
@@ -112,10 +115,11 @@ class Node:
 
 
 class Cluster:
-    """The machines and the commands of the master, which is the first node."""
+    """The machines and the commands of the master, which is the first node at first."""
 
-    def __init__(self, nodes: list[Node]) -> None:
+    def __init__(self, nodes: list[Node], network: Network) -> None:
         self.nodes = nodes
+        self.network = network
         self.master = nodes[0]
 
     def gnt(self, line: str, *words: str, limit: float = 240.0) -> Ran:
@@ -214,7 +218,7 @@ def specs(count: int, shares: dict[Path, Path]) -> list[Spec]:
     hosts = "".join(
         f"{SUBNET}.{n} {name} {name.partition('.')[0]}\n" for n, name in enumerate(names, 1)
     )
-    hosts += f"{SUBNET}.250 {CLUSTER}\n"
+    hosts += f"{MASTER_IP} {CLUSTER}\n"
     return [
         Spec(
             name,
@@ -233,18 +237,22 @@ def specs(count: int, shares: dict[Path, Path]) -> list[Spec]:
 
 
 @contextlib.contextmanager
-def running(count: int = 3) -> Iterator[Cluster]:
-    """A new cluster; its machines, network and directory are gone at the end."""
+def running(count: int = 3, **changes: Any) -> Iterator[Cluster]:
+    """A new cluster; its machines, network and directory are gone at the end.
+
+    ``changes``: what differs in the :class:`Spec` of each machine.
+    """
     check_host()
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(run_directory())
-        network = stack.enter_context(Network(f"{SUBNET}.254/24"))
+        network = stack.enter_context(Network(f"{OUTSIDE}/24"))
         shares = {**project.shares(directory), **tiny(directory)}
-        machines = [Machine(spec, directory, network) for spec in specs(count, shares)]
+        wanted = [replace(spec, **changes) for spec in specs(count, shares)]
+        machines = [Machine(spec, directory, network) for spec in wanted]
         for machine in machines:
             stack.callback(machine.power_off, 5.0)
         begin = time.monotonic()
-        cluster = Cluster([Node(machine) for machine in machines])
+        cluster = Cluster([Node(machine) for machine in machines], network)
         how = bring_up(cluster, Path(os.environ.get(MADE) or directory))
         print(f"cluster is up after {time.monotonic() - begin:.1f} s ({how})", flush=True)
         yield cluster

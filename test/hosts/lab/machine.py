@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import zlib
 from collections.abc import Sequence
@@ -54,6 +55,8 @@ class Spec:
     append: str = ""
     #: boot into Xen, with the machine's own kernel as domain 0 (see xen.py)
     xen: bool = False
+    #: a watchdog card (i6300esb), which resets the machine; QEMU ends then
+    watchdog: bool = False
 
 
 class Machine:
@@ -134,6 +137,7 @@ class Machine:
                 )
             except FileNotFoundError as err:
                 raise Unavailable(f"{err.filename} is missing") from err
+        (self.directory / "pid").write_text(str(self._process.pid))
 
     def finish_boot(self) -> None:
         try:
@@ -165,6 +169,23 @@ class Machine:
     @property
     def is_on(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    def freeze(self) -> None:
+        """All of it stands still, its watchdog too, until :meth:`thaw`; its clocks go on."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is None:
+            raise LabError(f"{self.spec.name} is off")
+        self._process.send_signal(number)
+
+    def switch_port(self, up: bool) -> None:
+        """Whether the switch passes frames to and from the machine, whose own end stays up."""
+        if self._network is not None:
+            self._network.plug(self._tap, up)
 
     def link(self, up: bool) -> None:
         """Plug the network cable in, or pull it out."""
@@ -239,6 +260,10 @@ class Machine:
             netdev = f"tap,id=n0,ifname={self._tap},script=no,downscript=no"
             device = f"virtio-net-pci,netdev=n0,mac={self.mac},romfile="
             options += ["-netdev", netdev, "-device", device]
+        if spec.watchdog:
+            # With -no-reboot the reset ends QEMU.
+            options += ["-device", "i6300esb", "-action", "watchdog=reset"]
+            options += ["-qmp", f"unix:{at}/events,server=on,wait=off"]
         if spec.xen:
             return options + xen.options(made, self._command_line())
         options += ["-kernel", str(made.image), "-initrd", str(self._initramfs())]

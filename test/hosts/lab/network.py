@@ -40,6 +40,10 @@ class Network:
         self.ip("link", "set", name, "master", "br0", "up")
         return name
 
+    def plug(self, tap: str, up: bool) -> None:
+        """Connect a tap with the bridge, or part them."""
+        self.ip("link", "set", tap, *(("master", "br0") if up else ("nomaster",)))
+
     def wrap(self, argv: list[str]) -> list[str]:
         """The same command inside the name space."""
         return ["ip", "netns", "exec", self.name, *argv]

@@ -24,8 +24,15 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "node": ("drbd-utils", "openssh-server", "openssh-client", "socat", "iputils-arping"),
     "containers": ("lxc", "busybox-static", "e2fsprogs", "apparmor"),
     "qemu": ("qemu-system-x86", "qemu-utils", "seabios"),
+    "fence": (
+        *("fence-agents", "ipmitool", "libfreeipmi17"),
+        *("python3-pexpect", "python3-ptyprocess", "python3-pycurl"),
+    ),
+    "controller": ("openipmi", "libopenipmi0", "libpopt0"),
     "xen": ("xen-hypervisor-4.17-amd64", "xen-utils-4.17", "xen-utils-common", "xenstore-utils"),
 }
+#: Layers without the dependencies of their packages: agents for clouds bring 100 MB.
+BARE = ("fence", "controller")
 
 
 def layer(name: str) -> Path:
@@ -42,7 +49,7 @@ def layer(name: str) -> Path:
             for directory in MERGED:
                 (made / "usr" / directory).mkdir(parents=True)
                 (made / directory).symlink_to(f"usr/{directory}")
-            for archive in download(wanted):
+            for archive in download(wanted, dependencies=name not in BARE):
                 unpack(archive, made)
     return target
 
