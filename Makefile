@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := --side-by-side 6
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-burnin check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper check-moves check-etcd check-leases
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-burnin check-fencing check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper check-moves check-etcd check-leases
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -57,6 +57,9 @@ check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRB
 
 check-burnin: $(VENV)/dev.stamp ## burnin of twenty KVM instances on emulated hosts, on LVM and on DRBD (root; an hour); BURNIN_INSTANCES=...
 	@$(BIN)/python -m pytest -s test/hosts/test_hosts_burnin.py
+
+check-fencing: $(VENV)/dev.stamp ## recovery by itself on emulated hosts with watchdogs and IPMI: power, network, hangs, the master (root; half an hour)
+	@$(BIN)/python -m pytest -s test/hosts/test_hosts_recovery.py
 
 check-servers: $(VENV)/dev.stamp ## emulated servers: bare Debian to guests, power cut, upgrade, takeover (root; an hour and a half)
 	@$(BIN)/python -m pytest -s test/servers
