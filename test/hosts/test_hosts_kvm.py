@@ -43,14 +43,16 @@ def counts(node: Node) -> int:
 
 
 def types(node: Node, line: str) -> None:
-    """Give a line to the shell in the instance."""
-    ran = node.ok(
-        "bash",
-        "-c",
-        f"(cat; sleep 1) | timeout 5 socat - UNIX-CONNECT:{_SERIAL}",
-        stdin=f"{line}\necho TYPED-IN\n",
+    """Give a line to the shell in the instance, and wait until it has read it."""
+    script = (
+        "end=$(mktemp -u);"
+        " (cat; until [ -e $end ]; do sleep 0.1; done)"
+        f" | timeout 30 socat - UNIX-CONNECT:{_SERIAL}"
+        " | { grep -a -m 1 '^TYPED-IN'; touch $end; };"
+        " rm -f $end"
     )
-    assert re.search(r"^TYPED-IN", ran.out, re.M), ran.out
+    ran = node.ok("bash", "-c", script, stdin=f"{line}\necho TYPED-IN\n")
+    assert "TYPED-IN" in ran.out, ran
 
 
 def boots(cluster: Cluster, node: Node) -> int:
