@@ -25,7 +25,10 @@ _CHASSIS = """\
 #!/bin/sh
 cd {directory} || exit 1
 echo "$*" >> chassis.log
-alive() {{ pid=$(cat pid) && kill -0 $pid 2>/dev/null && [ ! -e told-off ]; }}
+# One that was killed stays a zombie until the tests notice.
+alive() {{
+    pid=$(cat pid) && grep -q '^State:.[^Z]' /proc/$pid/status 2>/dev/null && [ ! -e told-off ]
+}}
 case "$2 $3 $4" in
     "get power "*) alive && echo power:1 || echo power:0 ;;
     "get boot "*) echo boot:default ;;
