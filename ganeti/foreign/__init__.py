@@ -1,0 +1,1 @@
+"""Guests of other virtualisation products: what their files say, as plain data."""
