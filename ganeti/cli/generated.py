@@ -397,6 +397,7 @@ OPCODES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ('osparams_secret', 'keyprivateval', None, (), 'OS parameters that are neither stored nor shown'),
         ('os_type', 'string', None, (), 'OS to install, with its variant after a plus sign'),
         ('image', 'string', None, (), 'Image to write to the first disk, in place of an OS'),
+        ('disk_sources', '', None, (), 'What the first disks are filled with, in place of an OS: for each its source, which is a URL or the name of a file in the directory of uploads of the master, and its format'),
         ('ssh_keys', 'list', None, (), 'Public SSH keys that may log in as the user of the image'),
         ('password_hash', '', None, (), 'Hash of the password of the user of the image; empty for none'),
         ('user_data', '', None, (), 'User data for cloud-init; empty for none'),

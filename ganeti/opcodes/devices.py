@@ -12,7 +12,7 @@ from ganeti.base import units
 from ganeti.model import params as parameter_sets
 from ganeti.model.marks import Mark
 from ganeti.model.params import VALUE_AUTO, VALUE_DEFAULT
-from ganeti.opcodes.enums import DdmFull, DdmSimple, DiskMode
+from ganeti.opcodes.enums import DdmFull, DdmSimple, DiskMode, ImageFormat
 from ganeti.opcodes.scalars import NonEmpty, UInt, doc
 from ganeti.opcodes.values import Value, read_part, refuse
 
@@ -168,6 +168,17 @@ class DiskParams(Value):
         names = DiskKeys.__struct_fields__
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return given | self.ext
+
+
+class DiskSource(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a new disk is filled with: a file in one of the formats of images."""
+
+    notation: ClassVar[str] = "IDiskSource"
+
+    #: URL (https or http), or name of a file in the directory of uploads of the master
+    source: NonEmpty
+    #: by default it is detected
+    format: ImageFormat | None = None
 
 
 class DiskRecreation(Value):

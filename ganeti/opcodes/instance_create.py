@@ -8,7 +8,7 @@ from ganeti import constants
 from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
-from ganeti.opcodes.devices import DiskParams, NicParams
+from ganeti.opcodes.devices import DiskParams, DiskSource, NicParams
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.scalars import NonEmpty, UInt, doc
 
@@ -57,6 +57,13 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
     os_type: p.OsType = None
     image: Annotated[
         NonEmpty | None, doc("Image to write to the first disk, in place of an OS"), Mark.SAFE
+    ] = None
+    disk_sources: Annotated[
+        list[DiskSource] | None,
+        doc(
+            "What the first disks are filled with, in place of an OS: for each its source, which is"
+            " a URL or the name of a file in the directory of uploads of the master, and its format"
+        ),
     ] = None
     ssh_keys: p.SshKeys = None
     password_hash: p.PasswordHash = None

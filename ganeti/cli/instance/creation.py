@@ -19,6 +19,7 @@ OP = "OP_INSTANCE_CREATE"
 WITHOUT = (
     "backup",
     "compress",
+    "disk_sources",
     "hvparams",
     "identify_defaults",
     "instance_name",

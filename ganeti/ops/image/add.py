@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import uuid
 
-import msgspec
-
 from ganeti.config.changes import Draft
 from ganeti.images import source
 from ganeti.model import base
@@ -15,8 +13,6 @@ from ganeti.opcodes.image import OpImageAdd
 from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.planning import images as image_rules
 from ganeti.ops.steps import images
-from ganeti.ops.steps.storage import copy_progress
-from ganeti.rpc.calls import NodeCalls
 
 
 class ImageAdd(PlannedOperation[OpImageAdd, Image, str]):
@@ -48,28 +44,9 @@ class ImageAdd(PlannedOperation[OpImageAdd, Image, str]):
     def run(self) -> str:
         ctx, op, image = self.ctx, self.op, self.plan
         config = ctx.config
-
-        def edit(draft: Draft) -> None:
-            image_rules.check_new_name(draft.config, image.name)
-            draft.put(image)
-
-        def undo(draft: Draft) -> None:
-            if image.uuid in draft.config.images:
-                draft.delete(image)
-
-        ctx.store.change("image-promise", ctx.author, edit)
-        ctx.undo.callback(ctx.store.change, "image-add-undone", ctx.author, undo)
-        ctx.undo.callback(images.forget, ctx, [image.uuid], config.candidates())
+        images.record(ctx, image)
+        values = images.make(ctx, image, op.source, op.sha256, op.format)
         master = config.master
-        copy = ctx.rpc.call_one(
-            master, NodeCalls.image_make, image.uuid, op.source, op.sha256, op.format
-        )
-        copy_progress.follow(ctx, master, copy, image.name)
-        facts = ctx.rpc.call_one(master, NodeCalls.image_facts, image.uuid)
-        values = {
-            **msgspec.structs.asdict(facts),
-            "nodes": (master.uuid,),
-        }
         others = [node for node in config.candidates() if node.uuid != master.uuid]
         nodes = [master.uuid, *images.spread(ctx, base.replace(image, **values), others)]
         values.update(nodes=tuple(sorted(nodes)), creating=None)

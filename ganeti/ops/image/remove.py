@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ganeti.config.changes import Draft
 from ganeti.model.image import Image
 from ganeti.opcodes.image import OpImageRemove
 from ganeti.ops.operation import Hooks, PlannedOperation
@@ -23,11 +22,4 @@ class ImageRemove(PlannedOperation[OpImageRemove, Image, None]):
         return image_rules.hooks(self.ctx.config, "image-remove", self.plan)
 
     def run(self) -> None:
-        ctx = self.ctx
-
-        def edit(draft: Draft) -> None:
-            if self.plan.uuid in draft.config.images:
-                draft.delete(self.plan)
-
-        ctx.store.change("image-remove", ctx.author, edit)
-        images.forget(ctx, [self.plan.uuid], ctx.config.online_nodes())
+        images.remove(self.ctx, self.plan, self.ctx.config.online_nodes())

@@ -71,10 +71,14 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             return InstanceCommit
         if op.forthcoming:
             return InstanceReserve
-        return cls if op.mode is InstCreateMode.CREATE else _InstanceImport
+        return _InstanceImport if op.disk_sources or op.mode is not InstCreateMode.CREATE else cls
 
     @classmethod
     def check_submission(cls, op: OpInstanceCreate) -> None:
+        if op.disk_sources and (op.forthcoming or op.commit):
+            raise errors.make_invalid_error(
+                "a reservation has no content yet: omit disk_sources, or --forthcoming and --commit"
+            )
         if op.forthcoming and op.commit:
             raise errors.make_invalid_error(
                 "give either --forthcoming, which reserves, or --commit, which creates what was"
@@ -131,13 +135,14 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         instance = base.replace(new_instance, nics=tuple(all_nics), disks=uuids)
         self._check_policy(instance, disks, template)
         image = images.choose_for(ctx.config, op, disks, adopts=adopts)
+        images.check_sources(op, disks, adopts=adopts)
         plan = CreationPlan(instance, disks, found.nodes, template, adopts, image)
         self.check_node(plan)
         return plan
 
     def _check_request(self) -> None:
         op = self.request
-        image = op.image or op.osparams.get(OS_IMAGE)
+        image = op.image or op.disk_sources or op.osparams.get(OS_IMAGE)
         without_os = not op.os_type and not op.no_install and not image
         if without_os and op.mode is InstCreateMode.CREATE:
             raise errors.make_invalid_error(
@@ -243,6 +248,6 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
 
 
 class _InstanceImport(InstanceCreate):
-    """The content comes from an export or another cluster; the copy can be canceled."""
+    """The content comes from files, an export or another cluster; the copy can be canceled."""
 
     cancelable = True

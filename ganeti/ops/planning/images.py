@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 
 from ganeti import errors
+from ganeti.base.text import plural
+from ganeti.images import source
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.ids import ImageUuid
@@ -92,6 +94,30 @@ def choose_for(
     image = choose(config, op.image)
     check_fits(image, disks)
     return image
+
+
+def check_sources(op: OpInstanceCreate, disks: Sequence[Disk], *, adopts: bool) -> None:
+    """OpPrereqError when the sources of a request cannot be written to these disks."""
+    if not op.disk_sources:
+        return
+    if op.mode is not InstCreateMode.CREATE:
+        raise errors.make_invalid_error(
+            f"disk_sources are for new disks; mode {op.mode} brings the content of its disks"
+        )
+    if op.image or op.no_install:
+        what = "image" if op.image else "no_install"
+        raise errors.make_invalid_error(
+            f"disk_sources and {what} exclude each other; give one of them"
+        )
+    if adopts:
+        raise errors.make_invalid_error("an adopted disk keeps its content; omit disk_sources")
+    if len(op.disk_sources) > len(disks):
+        raise errors.make_invalid_error(
+            f"{plural(len(op.disk_sources), 'source')} for {plural(len(disks), 'disk')}: give a"
+            " disk for each source"
+        )
+    for each in op.disk_sources:
+        source.check(each.source)
 
 
 def check_fits(image: Image, disks: Sequence[Disk]) -> None:

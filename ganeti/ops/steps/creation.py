@@ -108,7 +108,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         """Whether an OS, or the image of one, is put on new disks."""
         op = self.request
         new = op.mode is InstCreateMode.CREATE and not plan.adopts
-        return new and not op.no_install and plan.image is None
+        return new and not op.no_install and plan.image is None and not op.disk_sources
 
     @property
     def starts(self) -> bool:
@@ -195,11 +195,17 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         return outcome is not sync.Outcome.LEFT
 
     def fill(self, instance: Instance, disks: Sequence[Disk]) -> None:
-        """Put the content on new disks: here that of an image or an OS definition, if any."""
+        """Put the content on new disks: of an image, of files or of an OS definition, if any."""
         if self.plan.image is not None:
             self._write_image(instance, disks, self.plan.image)
             return
         op = self.request
+        if op.disk_sources:
+            ctx = self.ctx
+            ctx.undo.callback(instance_disks.shutdown, ctx, instance, disks)
+            instance_disks.assemble(ctx, instance, disks)
+            images.fill(ctx, instance, disks, op.disk_sources)
+            return
         if not self.installs(self.plan):
             return
         installing.run(

@@ -7,16 +7,24 @@ what they need.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import msgspec
 
 from ganeti import errors
 from ganeti.config.changes import Draft
+from ganeti.images import source
+from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.ids import ImageUuid, NodeUuid
 from ganeti.model.image import Image
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
+from ganeti.opcodes.devices import DiskSource
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
+from ganeti.ops.planning import images as image_rules
 from ganeti.ops.steps.storage import copy_progress
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.images import NodeImage
@@ -113,6 +121,54 @@ def _note(ctx: Context, image: Image, nodes: Sequence[NodeUuid]) -> Image:
     return ctx.config.images.get(image.uuid, image)
 
 
+def record(ctx: Context, image: Image) -> None:
+    """Record that the job makes an image; undone on failure, also what nodes have of it then.
+
+    Raises:
+        OpPrereqError: another image has the name.
+    """
+
+    def edit(draft: Draft) -> None:
+        image_rules.check_new_name(draft.config, image.name)
+        draft.put(image)
+
+    def undo(draft: Draft) -> None:
+        if image.uuid in draft.config.images:
+            draft.delete(image)
+
+    candidates = ctx.config.candidates()
+    ctx.store.change("image-promise", ctx.author, edit)
+    ctx.undo.callback(ctx.store.change, "image-add-undone", ctx.author, undo)
+    ctx.undo.callback(forget, ctx, [image.uuid], candidates)
+
+
+def make(
+    ctx: Context, image: Image, given: str, sha256: str | None, format: str | None
+) -> dict[str, Any]:
+    """Let the master make the file of an image; blocks until its end, returns what is known of it.
+
+    Raises:
+        OpPrereqError: the source is refused.
+        GanetiError: the file cannot be made or the job is canceled.
+    """
+    master = ctx.config.master
+    copy = ctx.rpc.call_one(master, NodeCalls.image_make, image.uuid, given, sha256, format)
+    copy_progress.follow(ctx, master, copy, image.name)
+    facts = ctx.rpc.call_one(master, NodeCalls.image_facts, image.uuid)
+    return {**msgspec.structs.asdict(facts), "nodes": (master.uuid,)}
+
+
+def remove(ctx: Context, image: Image, nodes: Sequence[Node]) -> None:
+    """Remove an image from the configuration, then its files from nodes."""
+
+    def edit(draft: Draft) -> None:
+        if image.uuid in draft.config.images:
+            draft.delete(image)
+
+    ctx.store.change("image-remove", ctx.author, edit)
+    forget(ctx, [image.uuid], nodes)
+
+
 def forget(ctx: Context, uuids: Sequence[ImageUuid], nodes: Sequence[Node]) -> None:
     """Remove files of images from nodes; a failure is only reported."""
     for answer in ctx.rpc.call_many(nodes, NodeCalls.image_remove, list(uuids)).values():
@@ -133,3 +189,36 @@ def write(ctx: Context, instance: Instance, disk: Disk, image: Image) -> None:
     wire = annotate.disk(ctx.config, disk, node.group)
     copy = ctx.rpc.call_one(node, NodeCalls.image_write, describe(ctx, image), wire)
     copy_progress.follow(ctx, node, copy, f"image {image.name}")
+
+
+def fill(
+    ctx: Context, instance: Instance, disks: Sequence[Disk], sources: Sequence[DiskSource]
+) -> None:
+    """Write each source to its disk, which is active; blocks until its end.
+
+    The master makes an image of each source, which is removed as soon as its disk has it. A job
+    that is killed leaves at most one, which is on record as incomplete.
+
+    Raises:
+        GanetiError: a source is refused or larger than its disk, or a node failed.
+    """
+    nodes = {ctx.config.master.uuid, instance.primary_node}
+    for index, (disk, each) in enumerate(zip(disks, sources, strict=False)):
+        name = f"import-{ctx.job.job_id}-disk{index}"
+        ctx.claim(image_rules.NAMES, name)
+        image = Image(
+            uuid=ImageUuid(str(uuid4())),
+            name=name,
+            source=source.describe(each.source),
+            creating=ctx.job.job_id,
+        )
+        record(ctx, image)
+        made = base.replace(image, **make(ctx, image, each.source, None, each.format))
+        if made.disk_size > disk.size:
+            raise errors.make_invalid_error(
+                f"{made.source} holds a disk of {made.disk_size} MiB, disk {index} of instance"
+                f" {instance.name} has {disk.size} MiB"
+            )
+        ctx.log(f"* writing {made.source} to disk {index}...")
+        write(ctx, instance, disk, made)
+        remove(ctx, image, [ctx.config.nodes[node] for node in sorted(nodes)])

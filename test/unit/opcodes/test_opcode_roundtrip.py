@@ -16,7 +16,14 @@ from ganeti.base import jsonio
 from ganeti.opcodes import describe, registry, wire
 from ganeti.opcodes.addresses import Ipv4Address, Ipv4Network, Ipv6Address, Ipv6Network
 from ganeti.opcodes.base import OpCode
-from ganeti.opcodes.devices import Change, DiskParams, DiskRecreation, Mebibytes, NicParams
+from ganeti.opcodes.devices import (
+    Change,
+    DiskParams,
+    DiskRecreation,
+    DiskSource,
+    Mebibytes,
+    NicParams,
+)
 from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.values import JobDep
 
@@ -38,6 +45,9 @@ DISK = st.dictionaries(st.sampled_from(["x-pool", "replicas"]), JSON, max_size=2
     ).map(lambda known: {**ext, **known})
 )
 NIC = st.dictionaries(st.sampled_from(NicParams.__struct_fields__), TEXT | st.none(), max_size=3)
+SOURCE = st.fixed_dictionaries(
+    {"source": WORD}, optional={"format": st.none() | st.sampled_from(["raw", "vmdk"])}
+)
 INDEX = st.integers(0, 15)
 
 
@@ -63,6 +73,8 @@ def special(kind: Any) -> st.SearchStrategy[Any] | None:
         return (full | short).map(list)
     if issubclass(kind, NicParams):
         return NIC
+    if issubclass(kind, DiskSource):
+        return SOURCE
     return address(kind)
 
 

@@ -70,7 +70,7 @@ CLOUD_INIT = {"ssh_keys", "password_hash", "user_data", "vendor_data", "network_
 OWN = {
     "POST /2/groups": {"beparams"},
     "PUT /2/groups/<group>/modify": {"beparams"},
-    "POST /2/instances": CLOUD_INIT | {"backup", "image", "repository"},
+    "POST /2/instances": CLOUD_INIT | {"backup", "disk_sources", "image", "repository"},
     "PUT /2/instances/<instance>/migrate": {"bandwidth", "give_up_after"},
     "PUT /2/instances/<instance>/modify": CLOUD_INIT | {"bandwidth", "reseed"},
     "POST /2/networks": {"dns", "mtu"},
