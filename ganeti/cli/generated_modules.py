@@ -92,6 +92,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         'deactivate-disks': 'disks',
         'failover': 'move',
         'grow-disk': 'disks',
+        'import': 'importing',
         'info': 'show',
         'show': 'show',
         'list': 'show',

@@ -39,6 +39,7 @@ INSTANCE = Program(
     "Manage instances: virtual machines with their disks and NICs.",
     (
         "add",
+        "importing",
         "reserve",
         "power",
         "change",

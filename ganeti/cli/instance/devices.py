@@ -45,6 +45,11 @@ def new_disks(opts: SimpleNamespace) -> list[JsonObject]:
     return [_new_disk(index, keys) for index, keys in enumerate(disks)]
 
 
+def given_disks(given: Sequence[IdentKeyVals]) -> list[JsonObject]:
+    """Keys that ``--disk`` gives to disks that something else describes, by index."""
+    return [_disk_keys(index, keys) for index, keys in enumerate(_to_list(given, "disk"))]
+
+
 def _new_disk(index: int, keys: JsonObject) -> JsonObject:
     if "adopt" in keys:
         for other in ("size", "spindles"):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import ganeti.cli
 
-MOST = 62
+MOST = 65
 #: What makes an option, or another form of one.
 MAKERS = {"Option", "legacy_option", "select", "switch", "switch_off", "value", "values_of"}
 ROOT = Path(ganeti.cli.__file__).parent
