@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, position, services
 from ganeti.bootstrap.settings import FailoverSettings
-from ganeti.config import candidates, etcd_role, vote
+from ganeti.config import candidates, role_stores, vote
 from ganeti.config.changes import Author, Draft
 from ganeti.config.role import PATIENCE as STORE_PATIENCE
 from ganeti.config.role import Role
@@ -62,7 +62,7 @@ class Failover:
         self.node: Node = found
         self.old: Node = self.config.master
         self.rpc = NodeRpc(Identity(self.where.client_cert, self.where.ca_cert).client_context())
-        store = etcd_role.open_store(self.config, self.where)
+        store = role_stores.open_store(self.config, self.where)
         self.role: Role | None = None if store is None else Role(store, name)
 
     def _find_node(self, name: str) -> Node | None:

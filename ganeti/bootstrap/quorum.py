@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ganeti import constants, errors, paths
 from ganeti.base import position, services
 from ganeti.base.text import join_names
-from ganeti.config import etcd_role, vote
+from ganeti.config import role_stores, vote
 from ganeti.config.changes import Author, Draft
 from ganeti.config.role import Role
 from ganeti.config.store import Store, read_config
@@ -53,7 +53,7 @@ class Recovery:
         self.config: Config = read_config(self.where)
         self.dead: list[Node] = [self.config.node(name) for name in dict.fromkeys(self.names)]
         self.rpc = NodeRpc(Identity(self.where.client_cert, self.where.ca_cert).client_context())
-        store = etcd_role.open_store(self.config, self.where)
+        store = role_stores.open_store(self.config, self.where)
         self.role = None if store is None else Role(store, self.config.master.name)
 
     def run(self, *, dry_run: bool, confirm: Callable[[str], bool]) -> bool:

@@ -21,17 +21,9 @@ from ganeti.base.clock import Deadline
 from ganeti.model.config import Config
 from ganeti.net.etcd import Etcd, Item, LeaseGoneError
 from ganeti.net.etcd_settings import read_settings
-from ganeti.paths import Paths
-from ganeti.recovery.role import Claim, Record, RoleStore, read_claim
+from ganeti.recovery.role import Claim, Record, read_claim
 
 log = logging.getLogger(__name__)
-
-
-def open_store(config: Config, paths: Paths) -> RoleStore | None:
-    """Open the store that decides about the master; None where the nodes vote."""
-    if config.cluster.master_vote is None:
-        return None
-    return EtcdRole(paths.etcd_settings, config.cluster.uuid)
 
 
 def list_expected(config: Config) -> tuple[str, str]:

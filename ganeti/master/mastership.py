@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from ganeti import errors
 from ganeti.base import position
 from ganeti.base.clock import Clock
-from ganeti.config import etcd_role, vote
+from ganeti.config import role_stores, vote
 from ganeti.config.role import Role
 from ganeti.config.store import Store
 from ganeti.jobs.files import JobFiles
@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Mastership:
-    """The vote, the term and the lease of the master; its role, where etcd has that."""
+    """The vote, the term and the lease of the master; its role, where a store has that."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Mastership:
             known.position,
             known.made_here,
         )
-        store = etcd_role.open_store(config, self._paths)
+        store = role_stores.open_store(config, self._paths)
         role = None if store is None else Role(store, config.master.name, self._clock)
         try:
             if alone:
@@ -163,7 +163,7 @@ class Mastership:
         """Hold the role by the old and by the new ``master_vote`` while the caller changes it."""
         with self._deciders:
             if after.cluster.master_vote is not self._store.current.cluster.master_vote:
-                store = etcd_role.open_store(after, self._paths)
+                store = role_stores.open_store(after, self._paths)
                 if store is not None:
                     self._enter(store, after)
             try:

@@ -11,7 +11,7 @@ from ganeti import errors
 from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names, natural_sorted
 from ganeti.config import candidates as pool
-from ganeti.config import drbd, etcd_role
+from ganeti.config import drbd, role_stores
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.locking.levels import LockLevel
@@ -212,16 +212,16 @@ class ClusterSetParams(
         return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.plan.jobs)]}
 
     def _check_deciders(self, after: Config) -> None:
-        """Each candidate must be able to ask etcd, which knows of this master by now."""
-        if after.cluster.master_vote is None:
+        """Each candidate must be able to ask the store, which knows of this master by now."""
+        asked = role_stores.list_checks(after)
+        if not asked:
             return
         candidates = [node for node in after.online_nodes() if node.master_candidate]
-        asked = {"etcd": etcd_role.list_expected(after)}
         answers = self.ctx.rpc.call_many(candidates, NodeCalls.node_verify, asked, "", {})
         flaws = list(_failures(answers))
         for answer in answers.values():
-            found = answer.value["etcd"] if answer.value is not None else []
-            flaws += [f"{answer.node.name}: {text}" for text in requirements.list_texts(found)]
+            for found in (answer.value or {}).values():
+                flaws += [f"{answer.node.name}: {text}" for text in requirements.list_texts(found)]
         if flaws and not self.op.force:
             raise errors.make_environment_error(f"{'; '.join(flaws)} (--force changes it anyway)")
         for text in flaws:

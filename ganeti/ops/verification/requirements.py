@@ -7,7 +7,7 @@ from typing import Any
 
 from ganeti.base.json_types import JsonObject
 from ganeti.base.text import join_names
-from ganeti.config import etcd_role
+from ganeti.config import role_stores
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.config import Config
 from ganeti.model.node import Node
@@ -46,8 +46,7 @@ def checks(config: Config, paths: Paths, nodes: Iterable[Node]) -> JsonObject:
         asked["fence-agents"] = agents
     if watchdogs := _list_devices(config, "watchdog"):
         asked["watchdogs"] = watchdogs
-    if config.cluster.master_vote is not None:
-        asked["etcd"] = etcd_role.list_expected(config)
+    asked.update(role_stores.list_checks(config))
     scripts = {path for item in nodes for path in _user_scripts(config, paths, item)}
     if scripts:
         asked["user-scripts"] = sorted(scripts)
