@@ -314,6 +314,11 @@ class Paths:
         return self.run / "node-lease.json"
 
     @property
+    def master_grant(self) -> Path:
+        """There while Pacemaker lets this node have the role of the master."""
+        return self.run / "master-grant"
+
+    @property
     def socket_dir(self) -> Path:
         return self.run / "socket"
 

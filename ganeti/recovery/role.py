@@ -42,6 +42,8 @@ class Record:
     last: Claim | None = None
     #: the claim whose lease has not ended; None: nobody has the role
     holder: Claim | None = None
+    #: why the store gives the role to no master on this node; empty: it may
+    refusal: str = ""
 
     def choose_term(self, lowest: int) -> int:
         """A term that nobody has claimed."""
@@ -83,6 +85,8 @@ class RoleStore(Protocol):
 
 def find_holder(store: str, record: Record, name: str) -> str | None:
     """Why the node ``name`` cannot have the role now; None when nobody else has it."""
+    if record.refusal:
+        return record.refusal
     holder = record.holder
     if holder is None or holder.node == name:
         return None
@@ -99,7 +103,7 @@ def find_successor(store: str, record: Record, name: str) -> str | None:
 
 def find_obstacle(store: str, record: Record, name: str) -> str | None:
     """Why the node ``name`` does not take over by itself; None when it may."""
-    if record.last is None:
+    if record.last is None and not record.refusal:
         return (
             f"{store} knows nothing of this cluster, so it cannot tell whether a master acts:"
             " start the master daemon, or run gnt-cluster master-failover"
