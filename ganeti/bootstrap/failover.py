@@ -21,6 +21,7 @@ from ganeti.config.store import Store, read_config
 from ganeti.config.vote import Answers
 from ganeti.jobs.files import JobFiles
 from ganeti.model.config import Config
+from ganeti.model.enums import MasterVote
 from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.net.tls.contexts import Identity
@@ -95,11 +96,11 @@ class Failover:
             if dry_run:
                 self.say("Dry run: nothing was changed")
                 return
-            if self.how.if_silent:
+            if self._is_automatic:
                 self._leave_out(answers, answers)  # before anything is stopped
             self._hooks("pre")
             stopped = self._stop_old(answers)
-            if self.how.if_silent:
+            if self._is_automatic:
                 now = self.rpc.call_many([self.old], NodeCalls.master_view) if stopped else {}
                 answers = self._leave_out(answers, {**answers, **now}, stopped=stopped)
             self._claim(answers)
@@ -113,7 +114,20 @@ class Failover:
             if self.role is not None:
                 self.role.store.close()
 
+    @property
+    def _is_chosen(self) -> bool:
+        """Whether Pacemaker has chosen this node, as :meth:`_check` found."""
+        by_pacemaker = self.config.cluster.master_vote is MasterVote.PACEMAKER
+        return by_pacemaker and not self.how.no_voting
+
+    @property
+    def _is_automatic(self) -> bool:
+        """Whether no administrator decides; then changes that only the old master has may go."""
+        return self.how.if_silent or self._is_chosen
+
     def _check(self) -> None:
+        if self._is_chosen and self.role is not None and (why := self.role.read().refusal):
+            raise errors.NoMasterError(why)
         if not self.node.master_candidate:
             names = sorted(node.name for node in self.config.candidates())
             raise errors.make_state_error(
@@ -123,7 +137,7 @@ class Failover:
 
         if candidates.is_witness(self.config, self.node):
             problem = f"{self.node.name} is a witness, which does not become the master by itself"
-            if self.how.if_silent:
+            if self._is_automatic:
                 raise errors.make_state_error(problem)
             self.say(problem)
 
@@ -294,7 +308,7 @@ class Failover:
 
     def _find_patience(self) -> float:
         """Seconds to wait for the end of the old master's lease, which may have been cut off."""
-        if self.role is None or self.how.if_silent or self.how.no_voting:
+        if self.role is None or self._is_automatic or self.how.no_voting:
             return 0.0
         other = rules.find_holder(self.role.store.name, self.role.read(), self.node.name)
         if other is None:
@@ -311,6 +325,8 @@ class Failover:
             draft.update_cluster(master_node=NodeUuid(me.uuid))
 
         how = "automatic master failover" if self.how.if_silent else "master failover"
+        if self._is_chosen:
+            how = "master failover by Pacemaker"
         author = Author(user="root", reason=f"{how} from {self.old.name}")
         try:
             if store.current.cluster.master_node != me.uuid:

@@ -26,6 +26,7 @@ from ganeti.base.position import Position
 from ganeti.config import candidates
 from ganeti.config.role import Role
 from ganeti.model.config import Config
+from ganeti.model.enums import MasterVote
 from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
 from ganeti.recovery import role as rules
@@ -290,6 +291,19 @@ def find_stopped_master(config: Config, answers: Answers) -> str | None:
     )
 
 
+def find_acting_master(config: Config, answers: Answers, own: Node) -> str | None:
+    """Which other node has a master daemon that Pacemaker has not stopped. Pure.
+
+    Pacemaker stops one before it starts another, so it was told to ignore something.
+    """
+    if config.cluster.master_vote is not MasterVote.PACEMAKER:
+        return None
+    for answer in answers.values():
+        if answer.node.uuid != own.uuid and answer.value is not None and answer.value.acts:
+            return f"the master daemon of {answer.node.name} still runs, and Pacemaker lets it"
+    return None
+
+
 def find_later_term(config: Config, answers: Answers, limit: float, own: str) -> str | None:
     """Say which node follows a later master than ``own`` knows of, if any, and since when. Pure.
 
@@ -375,9 +389,10 @@ def run_vote(
         if (missing is None and not late) or clock.monotonic() + PAUSE > end:
             break
         wait(PAUSE)  # nodes do not tell when they have come up; bounded by the patience
-    problem = None
+    problem = find_acting_master(config, answers, own.node)
     if missing is None and not failover and role is not None:
-        problem, missing = _ask_store(role, own.node.name)
+        found, missing = _ask_store(role, own.node.name)
+        problem = problem or found
     elif missing is None and not failover:
         problem = find_other_master(config, own, answers)
         limit = config.cluster.auto_failover_after or 0

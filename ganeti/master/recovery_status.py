@@ -10,8 +10,8 @@ The answer of QueryRecovery is an object:
     Seconds of silence after which a node is fenced, and the master replaced; null for never.
 ``role``
     Where a store holds the role of the master: ``store``, ``term``, ``lease_left`` (seconds until
-    this master must have renewed it) and ``problem`` (why it cannot; or empty). Null where the
-    nodes vote.
+    this master must have renewed it), ``problem`` (why it cannot; or empty) and ``chooses`` (the
+    store makes the next master by itself). Null where the nodes vote.
 ``nodes``
     For each node ``node``, ``role``, ``silence``, ``lease_left``, ``watchdog`` (see
     :class:`ganeti.master.node_leases.View`), ``proofs`` (what can prove its death, in the order in
@@ -35,7 +35,7 @@ from ganeti.base.json_types import JsonObject
 from ganeti.base.text import natural_key
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.enums import AdminState
+from ganeti.model.enums import AdminState, MasterVote
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.notify import notices
@@ -92,6 +92,7 @@ def _describe_role(core: Core, keeper: RoleKeeper) -> JsonObject:
         "term": None if held is None else held.claim.term,
         "lease_left": None if held is None else held.acts_until - core.clock.monotonic(),
         "problem": keeper.problem,
+        "chooses": core.store.current.cluster.master_vote is MasterVote.PACEMAKER,
     }
 
 

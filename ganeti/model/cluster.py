@@ -114,7 +114,8 @@ class Cluster(Tagged, frozen=True, kw_only=True):
         doc("Seconds without a sign of the master until a candidate takes its place"),
     ] = None
     master_vote: Annotated[
-        MasterVote | None, doc("Who decides about the master, if not the nodes by a vote: etcd")
+        MasterVote | None,
+        doc("Who decides about the master, if not the nodes by a vote: etcd or Pacemaker"),
     ] = None
     auto_fence_after: Annotated[
         int | None, doc("Seconds without an answer of a node until the master fences it")

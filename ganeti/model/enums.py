@@ -24,6 +24,8 @@ class MasterVote(StrEnum):
     NODES = "nodes"
     #: an etcd cluster, by a lease
     ETCD = "etcd"
+    #: Pacemaker, by the node on which it runs a resource
+    PACEMAKER = "pacemaker"
 
 
 class HaPolicy(StrEnum):

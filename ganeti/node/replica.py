@@ -85,7 +85,11 @@ class Replica(ReplicaCalls):
             last_job=self._find_last_job(),
             silence=self._standby.measure_silence(),
             stopped=self._paths.master_stopped_file.exists(),
+            acts=self._paths.master_grant.exists() and self._runs_master(),
         )
+
+    def _runs_master(self) -> bool:
+        return daemon.running_pid(self._paths.pid_file(constants.MASTERD)) is not None
 
     def master_claim(
         self, epoch: int, master: str, known: int | None = None, silence: float | None = None

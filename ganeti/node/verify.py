@@ -18,7 +18,7 @@ from ganeti import constants, errors
 from ganeti.base import clock, programs, remote_shell, typed
 from ganeti.base.json_types import JsonObject
 from ganeti.images import shelf
-from ganeti.net import etcd_health, interfaces, probe, resolve
+from ganeti.net import etcd_health, interfaces, pacemaker, probe, resolve
 from ganeti.node import distributed, fence_agents
 from ganeti.node.certificates import Certificates
 from ganeti.node.context import NodeContext
@@ -94,6 +94,9 @@ class Verifier(VerifyCalls):
             "nodesetup": lambda _arg, _hv: self._node_setup(),
             "oob-paths": lambda paths, _hv: [programs.flaw(path) for path in _texts(paths)],
             "oslist": lambda _arg, _hv: guest_os.os_diagnose(),
+            "pacemaker": lambda master, _hv: pacemaker.find_flaws(
+                context.paths, context.name, _convert(master, str)
+            ),
             "pvlist": lambda names, _hv: storage.physicals(_texts(names)),
             "shared-file-storage-path": self._shared_path,
             "ssh-clutter": lambda keys, _hv: ssh.find_clutter(_convert(keys, dict[str, str])),

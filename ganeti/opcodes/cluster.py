@@ -300,7 +300,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     ] = None
     master_vote: Annotated[
         MasterVote | None,
-        doc("Who decides about the master: nodes (by a vote), or an etcd cluster"),
+        doc("Who decides about the master: nodes (by a vote), an etcd cluster, or Pacemaker"),
     ] = None
     auto_fence_after: Annotated[
         UInt | None,

@@ -139,6 +139,10 @@ class CVErrorCode(StrEnum):
     ENODEORPHANINSTANCE = "ENODEORPHANINSTANCE", "a guest runs that no instance is known for"
     ENODEORPHANLV = "ENODEORPHANLV", "a logical volume belongs to no disk"
     ENODEOS = "ENODEOS", "OS definitions are broken, or differ between the nodes of a group"
+    ENODEPACEMAKER = (
+        "ENODEPACEMAKER",
+        "Pacemaker decides about the master, and is not set up for it on the node",
+    )
     ENODERPC = "ENODERPC", "the node does not answer"
     ENODESETUP = "ENODESETUP", "the node is not set up as it must be"
     ENODESHAREDFILESTORAGEPATHUNUSABLE = (

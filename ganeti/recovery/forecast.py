@@ -31,6 +31,8 @@ class Rules:
     failover_after: float
     #: the store that holds the role of the master; empty: the nodes vote
     store: str = ""
+    #: the store chooses the next master by itself
+    chooses: bool = False
 
 
 def foresee(rules: Rules, *, master: bool, watchdog: bool, devices: Sequence[str]) -> list[Moment]:
@@ -41,7 +43,11 @@ def foresee(rules: Rules, *, master: bool, watchdog: bool, devices: Sequence[str
     """
     found: list[Moment] = []
     begin, older = 0.0, 0.0
-    if master:
+    if master and rules.chooses:
+        who = rules.store.capitalize()
+        text = f"{who} makes a candidate the master; what follows counts from then"
+        found.append(Moment(0, text))
+    elif master:
         if not rules.failover_after:
             return [Moment(0, "nothing by itself: auto_failover_after is not set")]
         begin = rules.failover_after + standby.SPREAD

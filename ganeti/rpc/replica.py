@@ -30,6 +30,8 @@ class MasterView(msgspec.Struct, kw_only=True):
     silence: float | None = None
     #: the master daemon of this node was stopped by an administrator
     stopped: bool = False
+    #: Pacemaker lets this node have the role of the master, and its master daemon runs
+    acts: bool = False
 
 
 class ReplicaUpdate(msgspec.Struct, kw_only=True, omit_defaults=True):

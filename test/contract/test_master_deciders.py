@@ -1,7 +1,8 @@
 """Who decides about the master keeps these rules: nodes that vote, and stores that hold the role.
 
 The nodes are in memory and take terms by the rules of the node daemon. The steps are those of the
-master daemon when it starts, and of a candidate that takes over.
+master daemon when it starts, and of a candidate that takes over: by itself, or because Pacemaker
+starts its resource there.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from jumping_clock import JumpingClock
 from memory_store import MemoryStore
+from stand_in_pacemaker import StandInPacemaker
 from waiting import wait_for
 
 from ganeti import errors
@@ -22,8 +26,11 @@ from ganeti.base.clock import Deadline
 from ganeti.base.position import Position
 from ganeti.config import vote
 from ganeti.config.etcd_role import EtcdRole
+from ganeti.config.pacemaker_role import Grant, PacemakerRole
 from ganeti.config.role import Role
+from ganeti.model.enums import MasterVote
 from ganeti.model.node import Node
+from ganeti.paths import Paths
 from ganeti.recovery.role import RoleStore
 from ganeti.recovery.terms import Term
 from ganeti.rpc.client import Answer
@@ -49,6 +56,8 @@ class Host:
 
 class Cluster:
     """Three candidates, and what they have been told; also a configuration and its node calls."""
+
+    master_vote: MasterVote | None = None
 
     def __init__(self, store: RoleStore | None, wait_for_end: Callable[[], None]) -> None:
         self.clock = JumpingClock()
@@ -169,6 +178,54 @@ class Cluster:
             self.hosts[f"uuid-{one}"].position = (term, sequence + 1)
 
 
+class ChosenCluster(Cluster):
+    """Pacemaker stops the master daemon of a node, or fences the node, and starts another one.
+
+    It is told to start one although the first still runs, too.
+    """
+
+    master_vote = MasterVote.PACEMAKER
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(None, lambda: None)
+        paths = {uuid: Paths(directory / uuid) for uuid in self.hosts}
+        self._grants = {uuid: Grant(paths[uuid], self.clock) for uuid in self.hosts}
+        self.roles = {
+            uuid: Role(PacemakerRole(paths[uuid], self.clock), host.node.name, self.clock)
+            for uuid, host in self.hosts.items()
+        }
+
+    def see(self, host: Host) -> MasterView:
+        return msgspec.structs.replace(super().see(host), acts=self._acts(host.node.uuid))
+
+    def _acts(self, uuid: str) -> bool:
+        found = self._grants[uuid].read()
+        return found is not None and found.holder is not None
+
+    def start(self, number: int, *, alone: bool = False) -> int:
+        if alone:
+            for grant in self._grants.values():  # as it is told to
+                grant.revoke()
+        elif all(grant.read() is None for grant in self._grants.values()):
+            self._grants[f"uuid-{number}"].give()
+        return super().start(number, alone=alone)
+
+    def take_over(self, number: int) -> int:
+        for name, grant in self._grants.items():
+            if not self._acts(name) or not self.hosts[name].answers:
+                grant.revoke()
+        own = self._grants[f"uuid-{number}"]
+        own.give()
+        try:
+            return super().take_over(number)
+        except errors.NoMasterError:
+            own.revoke()
+            raise
+
+    def _check_silence(self, answers: Any, own: vote.Own, role: Role | None) -> None:
+        """Pacemaker has found out itself."""
+
+
 class Calls:
     """The node calls of one master or candidate."""
 
@@ -213,7 +270,7 @@ def make_node(number: int) -> Node:
     )
 
 
-@pytest.fixture(params=["nodes", "memory", "etcd"])
+@pytest.fixture(params=["nodes", "memory", "etcd", "pacemaker"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     if request.param == "etcd":
         etcd = EtcdRole(request.getfixturevalue("etcd_servers").settings, str(uuid.uuid4()))
@@ -225,6 +282,11 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
         yield Cluster(etcd, wait_for_end)
         etcd.close()
+    elif request.param == "pacemaker":
+        place: Path = request.getfixturevalue("tmp_path")
+        request.getfixturevalue("monkeypatch").setenv("GANETI_ROOTDIR", str(place))
+        StandInPacemaker(place / "pacemaker", place)
+        yield ChosenCluster(place)
     elif request.param == "memory":
         made = Cluster(None, lambda: None)
         store = MemoryStore(made.clock.monotonic)
@@ -413,3 +475,24 @@ def test_an_administrators_failover_waits_for_the_end_of_a_lease() -> None:
     assert second.take(1, 15, patience=20.0) == 2
     assert 14 <= sum(waits) <= 16
     assert time.monotonic() - begin < 10
+
+
+# Pacemaker only ----------------------------------------------------------------------------------
+
+
+def test_a_node_that_pacemaker_has_not_chosen_becomes_no_master(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
+    pacemaker = StandInPacemaker(tmp_path / "pacemaker", tmp_path)
+    cluster = ChosenCluster(tmp_path)
+    cluster.start(1)
+    cluster.hosts["uuid-1"].answers = False
+    cluster.wait_for_silence()
+    with pytest.raises(errors.NoMasterError, match="does not run ganeti-master-role on this node"):
+        cluster.start(2)
+    pacemaker.set_quorum(False)
+    with pytest.raises(errors.TooFewVotesError, match="without quorum"):
+        cluster.take_over(2)
+    pacemaker.set_quorum(True)
+    assert cluster.take_over(2) == 2

@@ -36,21 +36,25 @@ def status(call: Call) -> None:
 
 
 def _describe_settings(found: JsonObject) -> list[str]:
-    lines = []
-    for title, key in (
-        ("Nodes are fenced after", "fence_after"),
-        ("The master is replaced after", "failover_after"),
-    ):
-        seconds = found[key]
-        lines.append(f"{title}: {f'{seconds} s without an answer' if seconds else 'never'}")
-    if found["role"] is not None:
-        lines.append(_describe_role(found["role"]))
+    lines = [f"Nodes are fenced after: {_describe_limit(found['fence_after'])}"]
+    role = found["role"]
+    if role is not None and role["chooses"]:
+        lines.append(f"The master is replaced by: {role['store']}")
+    else:
+        limit = _describe_limit(found["failover_after"])
+        lines.append(f"The master is replaced after: {limit}")
+    if role is not None:
+        lines.append(_describe_role(role))
     if found["paused_until"] is not None:
         lines.append(f"Recovery pauses until {time.ctime(found['paused_until'])}")
     if found["watcher_paused_until"] is not None:
         until = time.ctime(found["watcher_paused_until"])
         lines.append(f"The watcher pauses until {until}: no node is fenced")
     return lines
+
+
+def _describe_limit(seconds: int | None) -> str:
+    return f"{seconds} s without an answer" if seconds else "never"
 
 
 def _describe_role(role: JsonObject) -> str:

@@ -131,7 +131,8 @@ def master_failover(call: Call) -> None:
 
     The nodes vote: a majority must answer, and none may have newer data. The old master is stopped
     if it can be reached; if not, the nodes refuse its calls from now on. Jobs that it was running
-    fail; queued ones continue here.
+    fail; queued ones continue here. Where Pacemaker decides about the master, it must be told to
+    move its resource instead.
 
     --no-voting takes over without asking. Changes that only the old master has are lost then, and
     if it still runs there are two masters; be sure that it does not.

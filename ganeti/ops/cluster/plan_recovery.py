@@ -7,6 +7,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base.json_types import JsonObject
+from ganeti.model.enums import MasterVote
 from ganeti.model.node import Node
 from ganeti.model.start_order import get_order
 from ganeti.opcodes.cluster import OpClusterPlanRecovery
@@ -38,6 +39,7 @@ class ClusterPlanRecovery(PlannedOperation[OpClusterPlanRecovery, Node, JsonObje
                 cluster.auto_fence_after or 0,
                 cluster.auto_failover_after or 0,
                 cluster.master_vote or "",
+                chooses=cluster.master_vote is MasterVote.PACEMAKER,
             ),
             master=node.uuid == cluster.master_node,
             watchdog=watchdog,

@@ -45,10 +45,12 @@ def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> JsonObje
         values[name] = limit or None
     if op.master_vote is not None:
         values["master_vote"] = None if op.master_vote is MasterVote.NODES else op.master_vote
+    _check_deciders(config, values)
     nodes = [node for node in config.nodes.values() if not node.offline]
     candidates = [node for node in nodes if node.master_candidate]
     witnesses = sum(is_witness(config, node) for node in candidates)
-    if op.auto_failover_after and (len(candidates) < 3 or len(candidates) - witnesses < 2):
+    replaced = op.auto_failover_after or op.master_vote is MasterVote.PACEMAKER
+    if replaced and (len(candidates) < 3 or len(candidates) - witnesses < 2):
         notes.append(
             "WARNING: no candidate can take over by itself: that needs at least 3 master candidates"
             f" that are not offline, and there are {len(candidates)}"
@@ -68,6 +70,21 @@ def limits(config: Config, op: OpClusterSetParams, notes: list[str]) -> JsonObje
     if values and fence and bounds.count_acting(fence) < (failover or 0) + _NEW_MASTER:
         notes.append(_warn_of_short_leases(fence, failover))
     return values
+
+
+def _check_deciders(config: Config, values: JsonObject) -> None:
+    before = config.cluster.master_vote
+    after = values.get("master_vote", before)
+    if before is not None and after not in (None, before):
+        raise parameters.refuse(
+            f"master_vote is {before}: change it to {MasterVote.NODES} first, and then to {after}"
+        )
+    failover = values.get("auto_failover_after", config.cluster.auto_failover_after)
+    if values and after is MasterVote.PACEMAKER and failover:
+        raise parameters.refuse(
+            f"auto_failover_after is {failover}, and Pacemaker replaces a master by its own rules:"
+            " add --auto-failover-after=0"
+        )
 
 
 def _can_be_fenced(params: Mapping[str, object]) -> bool:

@@ -100,6 +100,8 @@ def node(report: Report, config: Config, paths: Paths, item: Node, answers: Answ
             report.error("ENODEFENCING", "node", name, f"fence agent: {text}")
         for text in list_texts(answers.get("etcd")):
             report.error("ENODEETCD", "node", name, text)
+        for text in list_texts(answers.get("pacemaker")):
+            report.error("ENODEPACEMAKER", "node", name, text)
     wrong = _user_scripts(config, paths, item).intersection(list_texts(answers.get("user-scripts")))
     if wrong:
         text = f"user scripts are missing or not executable: {', '.join(sorted(wrong))}"

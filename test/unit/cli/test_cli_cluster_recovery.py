@@ -51,6 +51,20 @@ def test_the_status_of_a_quiet_cluster(master: RecordingMaster, gnt: Run) -> Non
     ]
 
 
+def test_who_replaces_the_master_is_told(master: RecordingMaster, gnt: Run) -> None:
+    role = {"store": "Pacemaker", "term": 7, "lease_left": 9.2, "problem": "", "chooses": True}
+    master.answers["QueryRecovery"] = status(role=role)
+    lines = gnt("gnt-cluster", "recovery", "status").out.splitlines()
+    assert lines[1:3] == [
+        "The master is replaced by: Pacemaker",
+        "Pacemaker decides about the master: term 7, lease for 9 s",
+    ]
+    role |= {"store": "etcd", "chooses": False}
+    master.answers["QueryRecovery"] = status(role=role, failover_after=15)
+    lines = gnt("gnt-cluster", "recovery", "status").out.splitlines()
+    assert lines[1] == "The master is replaced after: 15 s without an answer"
+
+
 def test_pauses_are_told(master: RecordingMaster, gnt: Run) -> None:
     master.answers["QueryRecovery"] = status(
         fence_after=120, failover_after=60, paused_until=1e9, watcher_paused_until=2e9

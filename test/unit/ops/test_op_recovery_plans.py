@@ -12,7 +12,7 @@ from ganeti import errors
 from ganeti.config import ssconf
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.enums import AdminState
+from ganeti.model.enums import AdminState, MasterVote
 from ganeti.model.recovery import Attempt, Fencing
 from ganeti.opcodes import wire
 from ganeti.opcodes.cluster import OpClusterSetParams
@@ -241,6 +241,32 @@ def test_a_failover_needs_two_candidates_that_are_no_witnesses() -> None:
         cluster = put(cluster, "nodes", base.replace(ALL.nodes[name], ndparams=params))
         notes = limits(cluster, auto_failover_after=20)[1]
         assert [note.partition("offline, ")[2] for note in notes] == expected
+
+
+def test_pacemaker_and_the_candidates_do_not_both_replace_the_master() -> None:
+    vote = {"master_vote": MasterVote.PACEMAKER}
+    assert limits(ALL, **vote) == (vote, [])
+    text = "auto_failover_after is 15, and Pacemaker replaces a master by its own rules"
+    chosen, replaced = with_cluster(ALL, **vote), with_cluster(ALL, auto_failover_after=15)
+    for of, changes in (
+        (ALL, {**vote, "auto_failover_after": 15}),
+        (chosen, {"auto_failover_after": 15}),
+        (replaced, vote),
+    ):
+        with pytest.raises((errors.OpPrereqError, errors.ParameterError), match=text):
+            limits(of, **changes)
+    both = {**vote, "auto_failover_after": 0}
+    assert limits(replaced, **both)[0] == {**vote, "auto_failover_after": None}
+    back = {"master_vote": MasterVote.NODES, "auto_failover_after": 15}
+    assert limits(chosen, **back)[0]["master_vote"] is None
+
+
+def test_one_store_does_not_follow_another() -> None:
+    text = "master_vote is etcd: change it to nodes first, and then to pacemaker"
+    same = {"master_vote": MasterVote.ETCD}
+    with pytest.raises((errors.OpPrereqError, errors.ParameterError), match=text):
+        limits(with_cluster(ALL, **same), master_vote=MasterVote.PACEMAKER)
+    assert limits(with_cluster(ALL, **same), **same)[0] == same
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.enums import AdminState, DiskTemplate, HypervisorName, MasterVote
 from ganeti.model.instance import Instance
-from ganeti.net import certs
+from ganeti.net import certs, pacemaker
 from ganeti.node import verify as node_verify
 from ganeti.opcodes.cluster import OpClusterVerifyConfig, OpClusterVerifyGroup
 from ganeti.opcodes.devices import DiskParams
@@ -307,6 +307,12 @@ def no_etcd(cluster: OneProcess, _monkey: Monkey) -> Subject:
     return ("node", "node1.example.com")
 
 
+def no_pacemaker(cluster: OneProcess, monkey: Monkey) -> Subject:
+    set_cluster(cluster, master_vote=MasterVote.PACEMAKER)
+    monkey.setattr(pacemaker, "has_quorum", lambda _seconds: False)
+    return ("node", "node1.example.com")
+
+
 def file_without_disk(cluster: OneProcess, _monkey: Monkey) -> Subject:
     image = cluster.image(add(cluster).disks[0])
     image.with_name("00000000-0000-4000-8000-000000000000.file.disk0").write_text("")
@@ -424,6 +430,7 @@ SITUATIONS: dict[str, Callable[[OneProcess, Monkey], Subject]] = {
     "ENODEORPHANFILE": file_without_disk,
     "ENODEORPHANINSTANCE": guest_unknown,
     "ENODEOS": os_missing,
+    "ENODEPACEMAKER": no_pacemaker,
     "ENODERPC": daemon_dead,
     "ENODESETUP": directory_open,
     "ENODESHAREDFILESTORAGEPATHUNUSABLE": share_missing,

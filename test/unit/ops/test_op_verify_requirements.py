@@ -183,7 +183,10 @@ def test_nodes_are_asked_for_the_programs_that_operations_run() -> None:
     assert asked["fence-agents"] == [("fence_ipmilan", "node3.example.com")]
     assert asked["watchdogs"] == [("/dev/watchdog", "node3.example.com")]
     assert asked["etcd"] == (f"/ganeti/{of.cluster.uuid}/master", "node1.example.com")
+    assert "pacemaker" not in asked
     assert asked["user-scripts"] == [str(PATHS.common(PATHS.master_ip_script))]
+    asked = requirements.checks(config(master_vote=MasterVote.PACEMAKER), PATHS, [])
+    assert asked["pacemaker"] == "node1.example.com"
 
 
 def test_a_watchdog_matters_on_every_node(findings: Findings) -> None:
@@ -200,12 +203,14 @@ def test_a_program_of_helpers_matters_where_a_master_may_run(findings: Findings)
     of = config(N2, N3)
     answers = {"oob-paths": ["/sbin/oob is missing", None], "fence-agents": "failed"}
     answers["etcd"] = ["/etc/ganeti/etcd is missing"]
+    answers["pacemaker"] = ["Pacemaker has no quorum here"]
     for item in (N2, N3):
         requirements.node(findings.report, of, PATHS, item, answers)
     assert findings.lines == [
         "ERROR:ENODEOOBPATH:node:node2.example.com:out-of-band program: /sbin/oob is missing",
         "ERROR:ENODEFENCING:node:node2.example.com:fence agent: failed",
         "ERROR:ENODEETCD:node:node2.example.com:/etc/ganeti/etcd is missing",
+        "ERROR:ENODEPACEMAKER:node:node2.example.com:Pacemaker has no quorum here",
     ]
 
 

@@ -35,6 +35,17 @@ def test_a_candidate_takes_the_role_when_its_lease_in_etcd_is_over() -> None:
     assert (fence[0], over[0]) == (88, 99)
 
 
+def test_when_pacemaker_makes_a_master_is_not_foretold() -> None:
+    rules = Rules(fence_after=60, failover_after=0, store="pacemaker", chooses=True)
+    assert describe(foresee(rules, master=True, watchdog=False, devices=["fence agent x"])) == [
+        (0, "Pacemaker makes a candidate the master; what follows counts from then"),
+        (65, "the master begins to fence it"),
+        (65, "its lease is over, and its death is proven by fence agent x"),
+    ]
+    other = foresee(rules, master=False, watchdog=False, devices=["fence agent x"])
+    assert describe(other)[0] == (65, "the master begins to fence it")
+
+
 def test_what_is_not_set_ends_it() -> None:
     def foresee_last(
         rules: Rules, *, master: bool = False, devices: tuple[str, ...] = ("x",)
