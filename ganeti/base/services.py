@@ -223,10 +223,10 @@ def start_master(paths: Paths, *options: str) -> list[str]:
     return []
 
 
-def stop_master(paths: Paths) -> None:
-    """Stop the daemons of the master, the last started first."""
+def stop_master(paths: Paths, timeout: float = STOP_TIMEOUT) -> None:
+    """Stop the daemons of the master, the last started first; see :func:`stop`."""
     for name in (constants.RAPI, constants.MASTERD):
-        stop(name, paths)
+        stop(name, paths, timeout)
 
 
 def stop(name: str, paths: Paths, timeout: float = STOP_TIMEOUT) -> bool:

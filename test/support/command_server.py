@@ -51,6 +51,8 @@ _PROGRAMS = (
     "ganeti.node.offline_node",
     "ganeti.bootstrap.daemon_util",
     "ganeti.tools.doctor",
+    "ganeti.tools.ocf_master_role",
+    "ganeti.tools.ocf_nodes",
 )
 #: Scripts that the shim lets the server run.
 _SCRIPTS = (str(REPOSITORY / "test" / "crash" / "faulty_program.py"),)

@@ -42,6 +42,11 @@ def test_units_are_where_systemd_looks_and_start_the_programs_of_the_prefix(
     assert f"\nExecStart={prefix}/sbin/ganeti-noded -f " in noded
     cron = (tmp_path / "etc/cron.d/ganeti").read_text()
     assert f"{prefix}/sbin/ganeti-watcher\n" in cron
+    agents = tmp_path / "usr/lib/ocf/resource.d/ganeti"
+    for name in ("ganeti-master-role", "ganeti-nodes"):
+        agent = agents / name
+        assert agent.stat().st_mode & 0o777 == 0o755
+        assert f"python={prefix}/lib/ganeti/default/venv/bin/python\n" in agent.read_text()
     rotation = (tmp_path / "etc/logrotate.d/ganeti").read_text()
     assert f"{prefix}/lib/ganeti/daemon-util rotate-all-logs" in rotation
 
