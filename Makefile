@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := --side-by-side 6
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-burnin check-fencing check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper check-moves check-etcd check-leases
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-burnin check-fencing check-servers check-htools check-backup check-images check-upgrade check-monitoring check-contract check-pythons check-renewal check-ui types-ui check-recovery check-helper check-moves check-etcd check-pacemaker check-leases
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -99,6 +99,9 @@ check-etcd: $(VENV)/dev.stamp ## 50 random schedules of faults where three membe
 
 check-leases: $(VENV)/dev.stamp ## 200 random schedules of cut off, frozen and killed nodes with leases, fence devices and guests (root; two hours); LEASE_SCHEDULES=... LEASE_SEED=... LEASE_CLUSTERS=...
 	@LEASE_SCHEDULES=$(or $(LEASE_SCHEDULES),200) LEASE_CLUSTERS=$(or $(LEASE_CLUSTERS),4) $(BIN)/python -m pytest -s test/partition/test_lease_schedules.py
+
+check-pacemaker: $(VENV)/dev.stamp ## resource agents under a real Pacemaker on three nodes, and 20 random faults (root; a quarter of an hour; Debian's packages pacemaker, pcs, libxml2-utils); PACEMAKER_FAULTS=... PACEMAKER_SEED=...
+	@PACEMAKER_FAULTS=$(or $(PACEMAKER_FAULTS),20) $(BIN)/python -m pytest -s test/partition/test_pacemaker.py
 
 check-upgrade: $(VENV)/dev.stamp ## two versions side by side: up, down, kills at each step (five minutes)
 	@UPGRADE=1 $(BIN)/python -m pytest --timeout 900 test/upgrade

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -77,24 +77,28 @@ def _local_cluster() -> ModuleType:
 
 
 class Namespace:
-    """A network namespace, held by a process."""
+    """A network namespace, and others of these kinds, held by a process.
 
-    def __init__(self) -> None:
+    ``setup`` are commands of a shell that run in it first.
+    """
+
+    def __init__(self, kinds: Sequence[str] = ("net",), setup: str = ":") -> None:
+        self._kinds = [f"--{kind}" for kind in kinds]
         self._holder = subprocess.Popen(
-            ["unshare", "--net", "--", "sh", "-c", "echo; exec sleep 86400"],
+            ["unshare", *self._kinds, "--", "sh", "-e", "-c", f"{setup}\necho; exec sleep 86400"],
             stdout=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
         )
         assert self._holder.stdout is not None
         if not self._holder.stdout.read(1):
-            raise OSError("unshare --net failed")
+            raise OSError(f"unshare {shlex.join(self._kinds)} failed")
 
     @property
     def pid(self) -> int:
         return self._holder.pid
 
     def enter(self, argv: list[str]) -> list[str]:
-        return ["nsenter", "-t", str(self.pid), "-n", "--", *argv]
+        return ["nsenter", "-t", str(self.pid), *self._kinds, "--", *argv]
 
     def run(self, argv: list[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -125,14 +129,16 @@ class Ran:
 class NetNode:
     """One node: a root directory, a namespace, an address."""
 
-    def __init__(self, directory: Path, number: int) -> None:
+    def __init__(
+        self, directory: Path, number: int, make_space: Callable[[int], Namespace]
+    ) -> None:
         self.number = number
         self.short = f"node{number}"
         self.name = f"{self.short}.{DOMAIN}"
         self.address = f"{NETWORK}.{number}"
         self.root = directory / self.short
         self.paths = paths.Paths(self.root)
-        self.space = Namespace()
+        self.space = make_space(number)
         self._directory = directory
         self._shell = directory / "remote-shell"
 
@@ -231,15 +237,22 @@ class NetCluster:
     """A cluster of nodes 1 to ``count`` on one switch; node 1 is the first master.
 
     ``others`` are hosts 101, 102, ... on the switch, which are no nodes; see :attr:`spaces`.
+    ``make_space`` makes the namespace of a node from its number.
     """
 
-    def __init__(self, directory: Path, count: int, others: int = 0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        count: int,
+        others: int = 0,
+        make_space: Callable[[int], Namespace] = lambda _number: Namespace(),
+    ) -> None:
         self.directory = directory
         directory.mkdir(parents=True)
         self._cut: set[Direction] = set()
         self._lock = threading.Lock()
         self.switch = Namespace()
-        self.nodes = {n: NetNode(directory, n) for n in range(1, count + 1)}
+        self.nodes = {n: NetNode(directory, n, make_space) for n in range(1, count + 1)}
         #: the namespace of each host, by its number, which is the last part of its address
         self.spaces = {n: node.space for n, node in self.nodes.items()}
         self.spaces.update({101 + n: Namespace() for n in range(others)})
@@ -269,15 +282,15 @@ class NetCluster:
         tool = _local_cluster()
         shell = self.directory / "remote-shell"
         table = "\n".join(
-            f"  {node.name}|{node.short}) pid={node.space.pid} name={node.name}"
-            f" root={shlex.quote(str(node.root))};;"
+            f"  {node.name}|{node.short}) enter='{shlex.join(node.space.enter([]))}'"
+            f" name={node.name} root={shlex.quote(str(node.root))};;"
             for node in self.nodes.values()
         )
         shell.write_text(
             f'#!/bin/sh\ncase "$1" in\n{table}\n  *) exit 255;;\nesac\nshift\n'
             "test -e $root.off && exit 255\n"
             f"export {paths.ROOTDIR_VARIABLE}=$root {paths.HOSTNAME_VARIABLE}=$name\n"
-            'exec nsenter -t $pid -n -- /bin/sh -c "$*"\n'
+            'exec $enter /bin/sh -c "$*"\n'
         )
         shell.chmod(0o755)
         hosts = [f"{NETWORK}.254 {CLUSTER} cluster"]
