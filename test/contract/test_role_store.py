@@ -3,6 +3,7 @@ files of nodes whose master Pacemaker chooses."""
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -307,6 +308,11 @@ def test_only_root_can_read_the_file_and_other_users_can_not_make_it(node: Node)
     assert node.store.claim(Record(), FIRST, 60, make_deadline()) is None
     node.grant.give()
     assert node.grant.read() == Record()
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+        assert node.grant.read() is None
+        node.grant.give()
+        assert path.stat().st_uid == 0
 
 
 def test_a_damaged_file_is_named(node: Node) -> None:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from ganeti import constants
+from ganeti.base import daemon
+from ganeti.base.clock import Deadline
+from ganeti.config.pacemaker_role import Grant
+from ganeti.paths import Paths
+from ganeti.recovery.role import Claim
 from ganeti.tools import ocf_agent, ocf_master_role, ocf_nodes
 from ganeti.tools.ocf_agent import Agent, Code
 
@@ -62,3 +69,45 @@ def test_a_daemon_gets_less_time_to_stop_than_the_action_has(
     assert ocf_agent.run(agent, ["stop"]) == Code.SUCCESS
     assert 8 < found[0] <= 9
     assert found[1:] == [90, 90]
+
+
+# the stop of the role ----------------------------------------------------------------------------
+
+
+CLAIM = Claim(7, "node1.example.com")
+
+
+def test_a_daemon_that_claims_the_role_during_the_stop_is_stopped_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = Paths(tmp_path)
+    grant = Grant(paths)
+    grant.give()
+    assert grant.change(lambda _record: True, CLAIM, 60)
+    stopped: list[bool] = []
+
+    def stop_master(_paths: Paths, _timeout: float) -> None:
+        stopped.append(paths.master_grant.exists())
+
+    monkeypatch.setattr(ocf_master_role.services, "stop_master", stop_master)
+    request = ocf_agent.Request(Deadline(60.0), paths)
+    assert ocf_master_role.stop(request) == Code.SUCCESS
+    assert stopped == [True, False], "again when nobody can claim it any more"
+    assert grant.read() is None
+
+
+def test_a_stop_that_leaves_a_master_daemon_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = Paths(tmp_path)
+    Grant(paths).give()
+    Grant(paths).change(lambda _record: True, CLAIM, 60)
+    monkeypatch.setattr(ocf_master_role.services, "stop_master", lambda _paths, _timeout: None)
+    pid_file = daemon.PidFile(paths.pid_file(constants.MASTERD))
+    pid_file.acquire()
+    try:
+        with pytest.raises(ocf_agent.Refusal, match="does not end"):
+            ocf_master_role.stop(ocf_agent.Request(Deadline(60.0), paths))
+    finally:
+        pid_file.release()
+    assert not paths.master_grant.exists()
