@@ -186,10 +186,7 @@ class Replica(ReplicaCalls):
             ParameterError: a name that is not a file of the queue.
             FileError: the disk does not take it; the master sends everything again later.
         """
-        names = [*update.files, *update.parts, *update.archive, *update.remove]
-        for name in names:
-            if not _QUEUE_FILE.fullmatch(name):
-                raise errors.ParameterError(f"{name!r:.80} is not a file of the job queue")
+        _check_names(update)
         with self._lock:
             self._term.check(update.epoch)
             try:
@@ -264,7 +261,9 @@ class Replica(ReplicaCalls):
             GenericError: this copy is not older, or the master daemon runs here.
             LockError: a master daemon has just been started.
             FileError: the disk does not take it; what was written is part of the newer copy.
+            ParameterError: a name that is not a file of the queue.
         """
+        _check_names(update)
         with self._lock:
             newer = (update.epoch, update.sequence)
             if newer <= position.read(self._paths).position:
@@ -436,3 +435,9 @@ class Replica(ReplicaCalls):
                 if not same:
                     wrong.append(name)
         return wrong
+
+
+def _check_names(update: ReplicaUpdate) -> None:
+    for name in (*update.files, *update.parts, *update.archive, *update.remove):
+        if not _QUEUE_FILE.fullmatch(name):
+            raise errors.ParameterError(f"{name!r:.80} is not a file of the job queue")

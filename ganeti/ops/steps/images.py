@@ -7,12 +7,12 @@ what they need.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import uuid4
 
 import msgspec
 
 from ganeti import errors
+from ganeti.base.json_types import JsonObject
 from ganeti.config.changes import Draft
 from ganeti.images import source
 from ganeti.model import base
@@ -144,7 +144,7 @@ def record(ctx: Context, image: Image) -> None:
 
 def make(
     ctx: Context, image: Image, given: str, sha256: str | None, format: str | None
-) -> dict[str, Any]:
+) -> JsonObject:
     """Let the master make the file of an image; blocks until its end, returns what is known of it.
 
     Raises:
