@@ -24,6 +24,7 @@ from ganeti.base.clock import SYSTEM
 from ganeti.config import candidates
 from ganeti.config.pacemaker_role import Grant
 from ganeti.config.store import read_config
+from ganeti.luxi.client import Client
 from ganeti.model.config import Config
 from ganeti.model.enums import MasterVote
 from ganeti.net import pacemaker
@@ -63,12 +64,15 @@ def start(request: Request) -> Code:
 
 def _join(where: Paths) -> Code:
     """Let the master that the nodes have chosen claim the role, when it is on this node."""
-    if not _is_running(where):
+    try:
+        with contextlib.closing(Client()) as client:
+            client.query_config_values(["cluster_name"])
+    except errors.GanetiError as err:
         raise Refusal(
             Code.GENERIC,
-            "the nodes decide about the master, and its daemon does not run here: start the"
+            "the nodes decide about the master, and no master daemon answers here: start the"
             " resource on the master node, then run gnt-cluster modify --master-vote=pacemaker",
-        )
+        ) from err
     Grant(where).give()
     return Code.SUCCESS
 

@@ -70,7 +70,8 @@ AGENT = Agent(
     title="Node daemon of Ganeti",
     about=(
         "Starts and stops the node daemon (ganeti-noded) of each node of a Ganeti cluster, and"
-        " asks whether it answers. Make it a clone. Guests run on while the daemon is stopped."
+        " asks whether it answers. Make it a clone with the meta attribute requires=nothing: the"
+        " daemon looks after the guests of a node without quorum, which run on."
     ),
     start=start,
     stop=stop,

@@ -101,7 +101,7 @@ def test_while_the_nodes_decide_the_resource_joins_their_master(
 ) -> None:
     for node in NODES:
         check(cluster, node, "monitor", Code.NOT_RUNNING)
-    check(cluster, "node2", "start", Code.GENERIC, "its daemon does not run here")
+    check(cluster, "node2", "start", Code.GENERIC, "no master daemon answers here")
     before = cluster.pid(MASTERD)
     check(cluster, "node1", "start", Code.SUCCESS)
     check(cluster, "node1", "monitor", Code.SUCCESS)

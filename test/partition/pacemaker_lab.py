@@ -172,15 +172,24 @@ class Lab:
 
     # Pacemaker -----------------------------------------------------------------------------
 
-    def power_on(self, number: int) -> None:
-        """Start what a server starts when it boots: corosync, Pacemaker, the daemons."""
+    def power_on(self, number: int) -> bool:
+        """Start what a server starts when it boots: corosync, Pacemaker, the node daemon.
+
+        False when it was fenced meanwhile.
+        """
         node = self.nodes[number]
         self._spawn(node, "corosync", "-f")
-        wait_for(
-            lambda: node.run(["corosync-quorumtool", "-s"]).code in (0, 1, 2), "corosync", 30, 0.2
-        )
+        try:
+            wait_for(
+                lambda: node.run(["corosync-quorumtool", "-s"]).code in (0, 1, 2),
+                "corosync",
+                30,
+                0.2,
+            )
+        except AssertionError:
+            return False
         self._spawn(node, "pacemakerd")
-        assert node.start(constants.NODED).code == 0
+        return node.start(constants.NODED).code == 0
 
     def _spawn(self, node: NetNode, *argv: str) -> None:
         with (self.directory / f"{argv[0]}{node.number}.out").open("ab") as log:
