@@ -48,7 +48,7 @@ def start(request: Request) -> Code:
             "etcd decides about the master: run gnt-cluster modify --master-vote=nodes",
         )
     if vote is None:
-        return _join(where)
+        return _join(request)
     Grant(where).give()
     try:
         while (problem := _try_to_act(request)) is not None:
@@ -62,10 +62,11 @@ def start(request: Request) -> Code:
     return Code.SUCCESS
 
 
-def _join(where: Paths) -> Code:
+def _join(request: Request) -> Code:
     """Let the master that the nodes have chosen claim the role, when it is on this node."""
+    patience = request.end.left / 2
     try:
-        with contextlib.closing(Client()) as client:
+        with Client(connect_timeout=patience, io_timeout=patience) as client:
             client.query_config_values(["cluster_name"])
     except errors.GanetiError as err:
         raise Refusal(
@@ -73,7 +74,7 @@ def _join(where: Paths) -> Code:
             "the nodes decide about the master, and no master daemon answers here: start the"
             " resource on the master node, then run gnt-cluster modify --master-vote=pacemaker",
         ) from err
-    Grant(where).give()
+    Grant(request.where).give()
     return Code.SUCCESS
 
 

@@ -103,6 +103,11 @@ def test_while_the_nodes_decide_the_resource_joins_their_master(
         check(cluster, node, "monitor", Code.NOT_RUNNING)
     check(cluster, "node2", "start", Code.GENERIC, "no master daemon answers here")
     before = cluster.pid(MASTERD)
+    assert before is not None
+    os.kill(before, signal.SIGSTOP)
+    more = {"OCF_RESKEY_CRM_meta_timeout": "4000"}
+    check(cluster, "node1", "start", Code.GENERIC, "no master daemon answers here", **more)
+    os.kill(before, signal.SIGCONT)
     check(cluster, "node1", "start", Code.SUCCESS)
     check(cluster, "node1", "monitor", Code.SUCCESS)
     check(cluster, "node1", "stop", Code.SUCCESS)
