@@ -273,6 +273,18 @@ def test_a_master_ends_when_pacemaker_stops_the_resource(node: Node) -> None:
     assert not node.grant.revoke()
 
 
+def test_of_two_claims_on_a_node_from_the_same_view_the_second_is_late(node: Node) -> None:
+    node.grant.give()
+    seen = node.store.read(make_deadline())
+    node.take(FIRST)
+    second = Claim(1, FIRST.node)
+    for force in (False, True):
+        assert node.store.claim(seen, second, 60, make_deadline(), force=force) is None
+    other = Record(last=FIRST)
+    assert node.store.claim(other, second, 60, make_deadline()) is None
+    assert node.store.claim(other, second, 60, make_deadline(), force=True)
+
+
 def test_without_quorum_nothing_is_claimed_or_renewed(
     node: Node, pacemaker: StandInPacemaker
 ) -> None:
