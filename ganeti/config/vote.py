@@ -169,7 +169,8 @@ def find_newer_data(
 def find_witness_ahead(config: Config, own: Own, answers: Answers) -> Node | None:
     """The witness whose copy is newer than that of all other nodes that answer. Pure.
 
-    It does not take over by itself, so another candidate gets that copy first.
+    None where another node has as new a copy, or this one has. A witness does not take over by
+    itself, so another candidate gets its copy first.
     """
     found: dict[Position, list[Node]] = {}
     for node in _candidates(config):
@@ -413,7 +414,10 @@ def _ask_store(role: Role, name: str) -> tuple[str | None, str | None]:
 
 
 def _advise(own: Own, answers: Answers) -> str:
-    """Advice when too few nodes answer; empty when this one does not, as the error says so."""
+    """Return what to do when too few nodes answer.
+
+    Empty when the daemon of this node does not answer: the error names that already.
+    """
     mine = answers.get(own.node.uuid)
     if mine is None or not mine.ok:
         return ""

@@ -250,7 +250,7 @@ class Replica(ReplicaCalls):
     def _read_queue(self, names: list[str]) -> dict[str, str]:
         found = {}
         for name in names:
-            with contextlib.suppress(FileNotFoundError):  # there is no serial before the first job
+            with contextlib.suppress(FileNotFoundError):  # before the first job the file is missing
                 found[name] = files.read_text(self._paths.queue / name)
         return found
 

@@ -19,7 +19,7 @@ SAMPLE = {1: 12, 3: 4}
 ALL = {1: None, 3: 80}
 #: So many of all places are met, at least; what threads do in which order is not the same twice.
 MET = 0.6
-#: In a sample another place is taken for one that is not met; at most so many times as many.
+#: A sample replaces a place that is not met by another one. It tries this many times its size.
 TRIES = 3
 
 
