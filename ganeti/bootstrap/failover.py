@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ganeti import constants, errors, paths
-from ganeti.base import daemon, position, services
+from ganeti.base import daemon, services
 from ganeti.bootstrap.settings import FailoverSettings
 from ganeti.config import candidates, role_stores, vote
 from ganeti.config.changes import Author, Draft
@@ -188,15 +188,8 @@ class Failover:
         self.say(f"{self.node.name} is the master now")
 
     def _read_own_state(self) -> vote.Own:
-        known = position.read(self.where)
-        jobs = JobFiles(self.where.queue)
-        return vote.Own(
-            self.node,
-            self.config.data.serial_no,
-            jobs.last_id(),
-            known.position,
-            known.made_here,
-        )
+        last_job = JobFiles(self.where.queue).last_id()
+        return vote.Own.read(self.node, self.config.data.serial_no, last_job, self.where)
 
     def _read_state_again(self) -> vote.Own:
         """Read the state of this node again; its master may still send changes."""

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from ganeti import constants, errors, paths
-from ganeti.base import position, services
+from ganeti.base import services
 from ganeti.base.text import join_names
 from ganeti.config import role_stores, vote
 from ganeti.config.changes import Author, Draft
@@ -151,14 +151,8 @@ class Recovery:
         return rules.find_successor(self.role.store.name, self.role.read(), own.node.name)
 
     def _read_own_state(self) -> vote.Own:
-        known = position.read(self.where)
-        return vote.Own(
-            self.config.master,
-            self.config.data.serial_no,
-            JobFiles(self.where.queue).last_id(),
-            known.position,
-            known.made_here,
-        )
+        config, last_job = self.config, JobFiles(self.where.queue).last_id()
+        return vote.Own.read(config.master, config.data.serial_no, last_job, self.where)
 
     def _remove_dead(self) -> Config:
         """The configuration as it will be."""

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ganeti import errors
+from ganeti.base import position
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.position import Position
 from ganeti.config import candidates
@@ -29,6 +30,7 @@ from ganeti.model.config import Config
 from ganeti.model.enums import MasterVote
 from ganeti.model.ids import NodeUuid
 from ganeti.model.node import Node
+from ganeti.paths import Paths
 from ganeti.recovery import role as rules
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc
@@ -55,6 +57,12 @@ class Own:
     position: Position = (0, 0)
     #: the state was made by a master on this node
     made_here: bool = False
+
+    @classmethod
+    def read(cls, node: Node, config_serial: int, last_job: int, paths: Paths) -> Own:
+        """Add how new the state in the files of this node is."""
+        known = position.read(paths)
+        return cls(node, config_serial, last_job, known.position, known.made_here)
 
 
 def majority(count: int) -> int:

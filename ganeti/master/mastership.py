@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 
 from ganeti import errors
-from ganeti.base import position
 from ganeti.base.clock import Clock
 from ganeti.config import role_stores, vote
 from ganeti.config.role import Role
@@ -67,14 +66,9 @@ class Mastership:
         Raises:
             NoMasterError: this node may not be the master; the text says why.
         """
-        config, known = self._store.current, position.read(self._paths)
-        own = vote.Own(
-            config.master,
-            config.data.serial_no,
-            self._job_files.last_id(),
-            known.position,
-            known.made_here,
-        )
+        config = self._store.current
+        last_job = self._job_files.last_id()
+        own = vote.Own.read(config.master, config.data.serial_no, last_job, self._paths)
         store = role_stores.open_store(config, self._paths)
         role = None if store is None else Role(store, config.master.name, self._clock)
         try:
